@@ -71,7 +71,7 @@ seed = 1
 ymin = { type = "wall" }
 ymax = { type = "wall" }
 [time]
-look = 4
+residual_interval = 4
 [history]
 every = 4
 [forces.walls]
@@ -377,7 +377,7 @@ spacing = 0.1
 reynolds = 50
 [time]
 lattice_velocity = 0.05
-look = 4
+residual_interval = 4
 [boundary]
 xmin = { type = "velocity", velocity = [1.0, 0.0], ramp = 0.1 }
 xmax = { type = "outflow" }
@@ -420,7 +420,7 @@ origin = [-2.0, -1.5]
 reynolds = 50
 [time]
 lattice_velocity = 0.05
-look = 3
+residual_interval = 3
 [body.cylinder]
 shape = "circle"
 center = [0.0, 0.0]
@@ -447,7 +447,7 @@ spacing = 0.1
 viscosity = 0.1
 [time]
 lattice_velocity = 0.02
-look = 5
+residual_interval = 5
 [boundary]
 xmin = { type = "wall" }
 xmax = { type = "wall" }
@@ -477,7 +477,7 @@ spacing = 0.1
 reynolds = 20
 [time]
 lattice_velocity = 0.05
-look = 3
+residual_interval = 3
 [boundary]
 ymin = { type = "wall" }
 ymax = { type = "wall", velocity = [1.0, 0.0] }
@@ -661,7 +661,7 @@ _MORE: dict[str, tuple[str, dict[str, Any]]] = {
     "compressible unlimited": ("compressible local", {"scheme.limiter": "none"}),
     "compressible rk5": ("compressible local", {"scheme.time": "rk5"}),
     "compressible rk2": ("compressible in time", {"scheme.time": "rk2"}),
-    "compressible nodes": ("compressible local", {"scheme.slopes": "green-gauss"}),
+    "compressible nodes": ("compressible local", {"scheme.gradients": "green-gauss"}),
     "compressible low mach": ("compressible local", {"scheme.low_mach": True, "flow.mach": 0.1}),
     "compressible single": ("compressible local", {"scheme.storage": "float32"}),
     "compressible viscous": ("compressible local", _VISCOUS),

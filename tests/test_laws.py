@@ -138,7 +138,7 @@ def test_functions_and_files() -> None:
     [
         ("", 0.0),
         ("Sums of the squares of ``res``.", 0.0),
-        ("See `other = set_slopes`, ``w_j`` of cells/faces = all, ``u`` and e-mail.", 0.0),
+        ("See `other = set_gradients`, ``w_j`` of cells/faces = all, ``u`` and e-mail.", 0.0),
         ("Mean, ``(a + b) / 2``.", 100.0),
         ("``x -> y``", 100.0),
         ("That is :math:`a - b`.", 100.0),

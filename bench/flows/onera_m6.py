@@ -80,7 +80,8 @@ def explicit_steps(case: Wing, count: int) -> tuple[float, dict[str, float]]:
     """Make explicit steps and return the residual."""
     case.flow.iterate(count)
     found = case.flow.residuals()
-    return case.total(found.norms), {"fixed": float(found.fixed), "bad": float(found.bad)}
+    clipped = {"clipped_faces": float(found.clipped_faces), "clipped_cells": float(found.clipped_cells)}
+    return case.total(found.norms), clipped
 
 
 def stepper(case: Wing, given: argparse.Namespace) -> Callable[[], tuple[float, dict[str, float]]]:

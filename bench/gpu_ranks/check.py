@@ -27,11 +27,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from fluxloom.core.errors import FluxloomError
 from fluxloom.core.packages import require
 from fluxloom.device.base import Call, Enqueued, Launch
-from fluxloom.device.courier import landing
 from fluxloom.device.cuda.buffer import CudaBuffer
-from fluxloom.device.cuda.courier import CudaCourier, array_of, settle_main
 from fluxloom.device.cuda.device import CudaDevice
 from fluxloom.device.cuda.nccl import NcclLink, UniqueId
+from fluxloom.device.cuda.transfer_queue import CudaTransferQueue, array_of, settle_main
+from fluxloom.device.transfer_queue import landing
 
 TEXT = Path(__file__).with_name("kernels.cu").read_text()
 SYMBOLS = ("fl_tick", "fl_pack", "fl_check", "fl_unpack", "fl_work")
@@ -61,7 +61,7 @@ class Rank:
         count = int(cupy.cuda.runtime.getDeviceCount())
         self.device = CudaDevice(self.local % count)
         self.program = self.device.compile(TEXT, SYMBOLS, "gpu_ranks")
-        self.courier = CudaCourier(self.device)
+        self.courier = CudaTransferQueue(self.device)
         self.busy = self.device.allocate(8 * WORK_ITEMS)
         self.found["gpus"] = self.world.allgather(f"{self.device.number}: {self.device.describe()}")
         self.found["mpi"] = self.mpi.Get_library_version().split("\n")[0].strip("\0 ")

@@ -120,7 +120,7 @@ class AirfoilApplication:
     name = "airfoil"
     title = "steady inviscid flow around NACA 0012 (two-dimensional Euler equations)"
     model: type[CaseModel] = AirfoilCase
-    ranked = True
+    distributed = True
 
     def estimate(self, case: AirfoilCase) -> Estimate:
         """Return the size of a case without building it."""

@@ -145,7 +145,7 @@ class DiffusionApplication:
     name = "diffusion"
     title = "heat conduction and Poisson's equation (finite elements)"
     model: type[CaseModel] = DiffusionCase
-    ranked = True
+    distributed = True
 
     def estimate(self, case: DiffusionCase) -> Estimate:
         """Return the size of a case; a mesh from a file is read for it."""

@@ -8,12 +8,12 @@ from typing import TypeVar
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import DatError, FluxloomError
 
-__all__ = ["agree", "together"]
+__all__ = ["agree", "raise_on_all_ranks"]
 
 Result = TypeVar("Result")
 
 
-def together(comm: Comm, action: Callable[[], Result]) -> Result:
+def raise_on_all_ranks(comm: Comm, action: Callable[[], Result]) -> Result:
     """Do something that may fail on this rank alone; an error of one rank is raised on all.
 
     ``action`` must not be collective. Where several ranks fail, the error is that of the lowest.

@@ -17,8 +17,8 @@ from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CommError
 
 __all__ = [
-    "CHUNK", "Places", "Post", "before", "block_starts", "compress", "distinct", "fetch", "fetch_pieces", "from_first",
-    "owner_of", "place", "place_in", "spans", "stable_order", "take", "to_first",
+    "CHUNK", "Places", "RowExchange", "before", "block_starts", "compress", "distinct", "fetch", "fetch_pieces",
+    "from_first", "owner_of", "place", "place_in", "spans", "stable_order", "take", "to_first",
 ]  # fmt: skip
 
 Index = npt.NDArray[np.int64]
@@ -207,7 +207,7 @@ def place(comm: Comm, numbers: Numbers, rows: Rows, starts: Index) -> Rows:
     array
         This rank's slice.
     """
-    post = Post(comm, owner_of(numbers, starts))
+    post = RowExchange(comm, owner_of(numbers, starts))
     where = post.forward(numbers.astype(np.int64, copy=False)) - starts[comm.rank]
     came = post.forward(rows)
     out = np.empty((int(starts[comm.rank + 1] - starts[comm.rank]), *came.shape[1:]), dtype=came.dtype)
@@ -216,7 +216,7 @@ def place(comm: Comm, numbers: Numbers, rows: Rows, starts: Index) -> Rows:
 
 
 # ------------------------------------------------------------------------------------------ messages
-class Post:
+class RowExchange:
     """Rows on their way to other ranks, and the answers on their way back.
 
     Parameters

@@ -16,7 +16,7 @@ class RunStatus(StrEnum):
     Attributes
     ----------
     CONVERGED
-        The target that the case names (``time.steady``, ``time.drop``, ``stop``) was met.
+        The target that the case names (``time.steady``, ``time.residual_drop``, ``stop``) was met.
     END_REACHED
         The time, or the number of steps, that the user asked for was reached.
     NOT_CONVERGED
@@ -59,7 +59,8 @@ class Goal:
     Attributes
     ----------
     key
-        Of the case file: ``"time.end"``, ``"time.steady"``, ``"time.drop"``, ``"stop.column"``, ``"run.iterations"``.
+        Of the case file: ``"time.end"``, ``"time.steady"``, ``"time.residual_drop"``, ``"stop.column"``,
+        ``"run.iterations"``.
     name
         Of the quantity: ``"time"``, ``"residual"``, ``"steps"``, ``"change of wing.lift"``.
     wanted, reached

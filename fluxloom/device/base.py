@@ -16,7 +16,7 @@ from fluxloom.device.buffer import Buffer, RemoteBuffer, Where
 from fluxloom.perf.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
-    from fluxloom.device.courier import Courier
+    from fluxloom.device.transfer_queue import TransferQueue
 
 __all__ = [
     "Buffer", "Call", "Device", "Enqueued", "Launch", "Program", "RemoteBuffer", "Resources", "Sequencer",
@@ -213,7 +213,7 @@ class Device(ABC):
         """Return a replayable sequence of calls."""
         raise NotImplementedError(f"{self.name} runs no generated code")
 
-    def courier(self) -> Courier | None:
+    def transfer_queue(self) -> TransferQueue | None:
         """Return a new courier for messages; None where messages lie in memory of the host anyway."""
         return None
 

@@ -84,9 +84,9 @@ class Context(Runtime):
         """Declare a set by its size, or by this rank's part of it: on several ranks it has one."""
         if not isinstance(size, Part):
             return Set(self, size, name)
-        if not self.ranked and size.owned != size.total:
+        if not self.distributed and size.owned != size.total:
             raise DatError(f"set {name!r}: there is one rank, and the part has {size.owned} of {size.total} elements")
-        return Set(self, size.owned, name, part=size if self.ranked else None)
+        return Set(self, size.owned, name, part=size if self.distributed else None)
 
     def grid(
         self,

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.declare.dats import Dat, Global
 from fluxloom.dsl.declare.sets import Set, Subset
@@ -106,13 +106,13 @@ class DiffusionForm:
             if kappa.set is not mesh.cells or kappa.shape:
                 raise SolverError(f"{self.name}: kappa ({kappa.name!r}) has to be scalars on {mesh.cells}")
             values = kappa.read()
-            together(context.comm, lambda: self._positive(values))
+            raise_on_all_ranks(context.comm, lambda: self._positive(values))
             return kappa
         if callable(kappa):
             centroids = mesh.centroids.read()
-            values = together(context.comm, lambda: self._positive(evaluated(kappa, centroids, name)))
+            values = raise_on_all_ranks(context.comm, lambda: self._positive(evaluated(kappa, centroids, name)))
         elif isinstance(kappa, np.ndarray):
-            values = together(context.comm, lambda: self._positive(kappa))
+            values = raise_on_all_ranks(context.comm, lambda: self._positive(kappa))
         elif isinstance(kappa, Real) and not isinstance(kappa, bool) and 0.0 < float(kappa) < inf:
             return context.scalar(float(kappa), name, dtype=self.storage)
         else:

@@ -162,7 +162,7 @@ class GlobalMatrix(DiffusionForm):
         loops = [add] if self.format == "lazy" else [Loop(clear_entry, sums.set, sums, name=f"{self.name}.clear"), add]
         loops += taken
         rows = np.flatnonzero(self.fixed)
-        if rows.size or space.context.ranked:
+        if rows.size or space.context.distributed:
             prescribed = local_set(space.context, rows.size, f"{self.name}.prescribed")
             diagonal = space.context.map(prescribed, values.set, entries.diagonal[rows], f"{self.name}.diagonal")
             loops.append(Loop(identity_entry, prescribed, values[diagonal[0]], name=f"{self.name}.identity"))

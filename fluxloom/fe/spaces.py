@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.declare.dats import Dat, Global
@@ -212,7 +212,7 @@ class LagrangeSpace:
         if not isinstance(u, Dat) or u.set is not self.rows or u.shape:
             raise SolverError(f"error: u has to be scalars on {self.rows}, not {described(u)}")
         places = self.places()
-        values = together(self.context.comm, lambda: evaluated(exact, places, "error"))
+        values = raise_on_all_ranks(self.context.comm, lambda: evaluated(exact, places, "error"))
         at = self.context.dat(self.mesh.cells, values, "exact")
         result = self.context.scalar(0.0, "error")
         self.loop(square_error, self.corners, u[self.map], at, result, name="error")()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.fv.given import Given, given_values, parts_of
@@ -63,4 +63,4 @@ def start_velocity(given: Given, places: Array, comm: Comm) -> Array:
     """
     d = places.shape[1]
     velocity: Any = given if callable(given) or np.size(given) else (0.0,) * d  # pyright: ignore[reportArgumentType]
-    return together(comm, lambda: given_values("start", velocity, places, d))
+    return raise_on_all_ranks(comm, lambda: given_values("start", velocity, places, d))

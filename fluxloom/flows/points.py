@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.fe.edges.point_mesh import PointMesh, point_mesh
@@ -73,7 +73,7 @@ def flow_points(
     data = domain.checked(context, boundaries, joins=False)
     try:
         if divide:
-            data = together(context.comm, lambda: None if data is None else divided(data))
+            data = raise_on_all_ranks(context.comm, lambda: None if data is None else divided(data))
         found = point_mesh(context, data, method=domain.method, shares=domain.shares)
     except MeshError as error:
         raise MeshError(f"mesh: {error}") from None

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm import detect
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.core.activity import activity
 from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError, did_you_mean
@@ -22,7 +22,7 @@ from fluxloom.mesh.data.mesh import MeshData
 if TYPE_CHECKING:
     from fluxloom.dsl.ranks.decompose_report import PartitionReport
     from fluxloom.fv.geometry.sectors import Sector
-    from fluxloom.fv.gradients.node_gradients import NodeSlopes
+    from fluxloom.fv.gradients.node_gradients import NodeGradients
     from fluxloom.mesh.ranks.distribute import Partition
     from fluxloom.mesh.ranks.part import MeshPart
 
@@ -155,7 +155,7 @@ class Domain:
             raise MeshError("mesh: this flow joins no patches: leave out periodic and sectors")
 
         comm = context.comm
-        mesh = together(comm, lambda: self.whole() if comm.rank == 0 else None)
+        mesh = raise_on_all_ranks(comm, lambda: self.whole() if comm.rank == 0 else None)
         if mesh is not None:
             _warn_of_round_off(mesh)
         wrong = None if mesh is None else self._misfit(mesh, boundaries, joins=joins, lacking=lacking)
@@ -244,18 +244,18 @@ class FlowDomain:
         walls = shared_wall_faces(self.part, patches)
         return wall_distance(self.volumes.centres[: self.volumes.cells], *walls)
 
-    def node_slopes(self, kind: NodeSlopes) -> tuple[ControlVolumes, Family]:
+    def node_gradients(self, kind: NodeGradients) -> tuple[ControlVolumes, Family]:
         """Return control volumes with all that shares a node with a cell, and the rows of slopes. Collective.
 
         Raises
         ------
         SolverError
-            See `fluxloom.fv.gradients.node_gradients.node_slopes`.
+            See `fluxloom.fv.gradients.node_gradients.node_gradients`.
         """
         from fluxloom.fv.geometry.node_rows import NodeRows
-        from fluxloom.fv.gradients.node_gradients import shared_node_slopes
+        from fluxloom.fv.gradients.node_gradients import shared_node_gradients
 
-        return shared_node_slopes(self.volumes, NodeRows.of_part(self.part, self.volumes), kind)
+        return shared_node_gradients(self.volumes, NodeRows.of_part(self.part, self.volumes), kind)
 
 
 def flow_volumes(mesh: MeshLike, context: Context, boundaries: Collection[str]) -> FlowDomain:
@@ -283,4 +283,4 @@ def flow_volumes(mesh: MeshLike, context: Context, boundaries: Collection[str]) 
     part = part_of(comm, whole, method=domain.method, shares=domain.shares, maps=FLOW_MAPS)
     with activity("control volumes", f"{part.part('cells').owned:,} cells"):
         volumes = shared_volumes(part, [(first, second) for first, second in domain.periodic], domain.sectors)
-    return FlowDomain(domain, None if context.ranked else whole, part, volumes, part.report())
+    return FlowDomain(domain, None if context.distributed else whole, part, volumes, part.report())

@@ -16,7 +16,7 @@ from fluxloom.dsl.declare.dats import Dat, Global
 from fluxloom.dsl.declare.maps import Argument
 from fluxloom.dsl.declare.sets import Subset
 from fluxloom.dsl.run.loop import Loop
-from fluxloom.linalg.direct.calls import Direct
+from fluxloom.linalg.direct.calls import HostStep
 from fluxloom.linalg.operators import Step
 from fluxloom.linalg.vectors import clear
 
@@ -76,5 +76,5 @@ def _exact(loop: Loop, sums: Sequence[Global]) -> list[Step]:
     return [
         *(Loop(clear, over, dat) for dat in terms.values()),
         Loop(bound.kernel, loop.over, *arguments, name=loop.name, **constants),
-        Direct(context, add, f"{loop.name}.sums"),
+        HostStep(context, add, f"{loop.name}.sums"),
     ]

@@ -11,11 +11,11 @@ from fluxloom.dsl.declare.dats import Dat, Global
 from fluxloom.dsl.declare.sets import Set
 from fluxloom.dsl.ranks.task import Reset
 from fluxloom.dsl.run.loop import Loop
-from fluxloom.linalg.direct.calls import Direct
+from fluxloom.linalg.direct.calls import HostStep
 
 __all__ = ["BuiltPreconditioner", "Operator", "Preconditioner", "Step", "instead", "steps_of"]
 
-Step = Loop | Reset | Direct
+Step = Loop | Reset | HostStep
 
 
 def steps_of(found: Step | Sequence[Step]) -> Sequence[Step]:

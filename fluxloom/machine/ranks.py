@@ -27,8 +27,22 @@ from fluxloom.dsl.declare.runtime import device_registry
 from fluxloom.machine.system import command_says, processor
 
 __all__ = [
-    "Crew", "Member", "RankSpec", "Starter", "count_gpus", "crew_of", "device_name", "find_starter", "parse",
-    "place_of", "require_cores", "require_one", "spec_of", "start", "starts_ranks", "without_ranks",
+    "Member",
+    "RankDevices",
+    "RankSpec",
+    "Starter",
+    "count_gpus",
+    "device_name",
+    "find_starter",
+    "parse",
+    "place_of",
+    "rank_devices_of",
+    "require_cores",
+    "require_one",
+    "spec_of",
+    "start",
+    "starts_ranks",
+    "without_ranks",
 ]  # fmt: skip
 
 VARIABLE = "FLUXLOOM_RANKS"
@@ -459,7 +473,7 @@ class Place(TypedDict):
 
 
 @dataclass(frozen=True)
-class Crew:
+class RankDevices:
     """All ranks.
 
     Attributes
@@ -503,7 +517,7 @@ class Crew:
         ]
 
 
-def crew_of(context: Context) -> Crew:
+def rank_devices_of(context: Context) -> RankDevices:
     """Return all ranks of a context. Collective."""
     device, comm = context.device, context.comm
     host = platform.node()
@@ -511,7 +525,7 @@ def crew_of(context: Context) -> Crew:
     if count_gpus(context):
         gpu = str(getattr(device, "identity", "")) or f"{host} {device.name} {comm.rank}"
     mine = Member(comm.rank, host, device.name, device_name(context), context.threads, gpu, device.items)
-    return Crew(tuple(comm.allgather(mine)))
+    return RankDevices(tuple(comm.allgather(mine)))
 
 
 def device_name(context: Context) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fluxloom.mesh.quality.orient import orient
     from fluxloom.mesh.quality.report import MeshReport
     from fluxloom.mesh.ranks.bind import Mesh, bind
-    from fluxloom.mesh.ranks.distribute import RankedMesh, distribute, distribute_mesh
+    from fluxloom.mesh.ranks.distribute import DistributedMesh, distribute, distribute_mesh
     from fluxloom.mesh.ranks.part import MeshPart
     from fluxloom.mesh.ranks.reading import read
     from fluxloom.mesh.ranks.renumber import Permutation, renumber, renumber_sets
@@ -36,6 +36,7 @@ __all__ = [
     "AirfoilSlice",
     "Clustering",
     "Connectivity",
+    "DistributedMesh",
     "Geometry",
     "Mesh",
     "MeshData",
@@ -47,7 +48,6 @@ __all__ = [
     "Permutation",
     "Quality",
     "Ragged",
-    "RankedMesh",
     "airfoil_mesh",
     "airfoil_slice",
     "bind",
@@ -83,7 +83,7 @@ if not TYPE_CHECKING:
         "fluxloom.mesh.quality.orient": "orient",
         "fluxloom.mesh.quality.report": "MeshReport",
         "fluxloom.mesh.ranks.bind": "Mesh bind",
-        "fluxloom.mesh.ranks.distribute": "RankedMesh distribute distribute_mesh",
+        "fluxloom.mesh.ranks.distribute": "DistributedMesh distribute distribute_mesh",
         "fluxloom.mesh.ranks.part": "MeshPart",
         "fluxloom.mesh.ranks.reading": "read",
         "fluxloom.mesh.ranks.renumber": "Permutation renumber renumber_sets",

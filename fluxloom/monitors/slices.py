@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.core.errors import SolverError
 from fluxloom.run.flow import Flow
 from fluxloom.run.measures import PointValues
@@ -218,5 +218,5 @@ def bounds_of(run: Watched) -> tuple[Array, Array]:
         points = run.mesh().points
         return np.stack([points.min(axis=0), points.max(axis=0)]).astype(np.float64)
 
-    low, high = comm.broadcast(together(comm, ends))
+    low, high = comm.broadcast(raise_on_all_ranks(comm, ends))
     return low, high

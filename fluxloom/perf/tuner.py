@@ -116,7 +116,7 @@ class SearchResult:
         return tuple(accumulate((trial.seconds for trial in self.trials), min))
 
     @property
-    def ranked(self) -> list[Trial[Point]]:
+    def distributed(self) -> list[Trial[Point]]:
         """The trials that could run, fastest first."""
         return sorted((t for t in self.trials if t.feasible), key=lambda t: t.seconds)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.core.advice import warn
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.core.status import RunStatus
@@ -104,10 +104,10 @@ def run(
     folder = ResultFolder(where if comm.rank == 0 else None, told)
     session = Session(made, settings, folder, told)
     with leaving_by_signal():
-        together(comm, lambda: folder.open(" ".join(sys.argv)))
+        raise_on_all_ranks(comm, lambda: folder.open(" ".join(sys.argv)))
         try:
             try:
-                found = together(comm, lambda: _examined(folder, case, overwrite=overwrite))
+                found = raise_on_all_ranks(comm, lambda: _examined(folder, case, overwrite=overwrite))
             except CaseError as error:
                 raise CaseError(str(error)) from None  # what was tried on the way says nothing more
             return _ended(session, comm.broadcast(found), progress)

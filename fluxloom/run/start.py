@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.rows import from_first, to_first
 from fluxloom.core.activity import activity
@@ -172,7 +172,7 @@ class Start:
         self._state: StateFile | None = None
         self._last: tuple[Array, Transfer] | None = None
         self.exact = True
-        found = together(comm, lambda: self._open() if comm.rank == 0 else None)
+        found = raise_on_all_ranks(comm, lambda: self._open() if comm.rank == 0 else None)
         self.time, self.steps = comm.broadcast(found)
         self.keeps = keep_time
         if keep_time and self.steps is None:
@@ -279,7 +279,7 @@ class Start:
             return {name: decoded(state.numbers[name], state.tables) if name in state.numbers else state.read(name)
                     for name in names}  # fmt: skip
 
-        return self.comm.broadcast(together(self.comm, lambda: look() if self.comm.rank == 0 else None))
+        return self.comm.broadcast(raise_on_all_ranks(self.comm, lambda: look() if self.comm.rank == 0 else None))
 
     # ---------------------------------------------------------------------------------- fields by name
     @cached_property
@@ -325,7 +325,8 @@ class Start:
 
     def names(self) -> list[str]:
         """Return the names of the fields."""
-        return self.comm.broadcast(together(self.comm, lambda: [] if self.comm.rank else list(self._fields.values)))
+        names = raise_on_all_ranks(self.comm, lambda: [] if self.comm.rank else list(self._fields.values))
+        return self.comm.broadcast(names)
 
     def at(
         self, places: Array, names: Sequence[str], *, optional: Sequence[str] = (), bounded: bool = False,
@@ -367,7 +368,7 @@ class Start:
             wanted = names, optional
             return self._found(everywhere, beside, wanted, bounded, correct, derived) if root else None
 
-        found = together(comm, find)
+        found = raise_on_all_ranks(comm, find)
         known, self.exact = comm.broadcast(None if found is None else (list(found), self.exact))
         ends = np.cumsum([len(part) for part in whole])[:-1]
         out: dict[str, Array] = {}

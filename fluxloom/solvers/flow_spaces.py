@@ -128,7 +128,7 @@ class FlowSpaces:
     def __init__(self, context: Context, volumes: ControlVolumes) -> None:
         shared = volumes.shared
         if context.comm.size != shared.comm.size:
-            wanted = "shared_volumes of the divided mesh" if context.ranked else "control_volumes(mesh)"
+            wanted = "shared_volumes of the divided mesh" if context.distributed else "control_volumes(mesh)"
             raise SolverError(f"the context has {context.comm.size} ranks: make the control volumes with {wanted}")
         self.cells = Space(context, "cells", shared.cells)
         self.elements = Space(context, "elements", shared.elements, shared.element_order)

@@ -15,9 +15,9 @@ from fluxloom.cases.files.application import measured_shares
 from fluxloom.comm.base import SelfComm
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.run.hybrid import RankedProgram, TimedComm
+from fluxloom.dsl.run.hybrid import DistributedProgram, TimedComm
 from fluxloom.flows.airfoil.flow import airfoil_part
-from fluxloom.machine.ranks import crew_of
+from fluxloom.machine.ranks import rank_devices_of
 from fluxloom.perf.shares import shares_from_weights, weights_from_run
 from fluxloom.solvers.airfoil.flow import Airfoil, AirfoilConstants
 from fluxloom_lab.bench.base import Record, Tell, cells_from_text, steps
@@ -139,7 +139,7 @@ class MixedBench:
             raise CaseError("the benchmark mixed compares ranks: start several, as with --ranks cuda:0,cpu:14")
         words, option = (options.strong.split(","), "--strong") if options.strong else ([options.cells], "--cells")
         sizes = [cells_from_text(word.strip(), "720k", option) for word in words]
-        crew = crew_of(options.context())
+        crew = rank_devices_of(options.context())
         attempts: list[Row] = []
         found = [_Size(options, size, tell).run(attempts) for size in sizes]
         best = max(found, key=lambda row: row["cells"])
@@ -335,12 +335,12 @@ def _alternate(
     The second comes from rounds in between, in which a rank waits for its device before it waits for others.
     """
     count = _count(context, runner, options)
-    program = RankedProgram(timed, runner.iterate, count)
+    program = DistributedProgram(timed, runner.iterate, count)
     paces, table = [], []
     for _ in range(options.rounds or ROUNDS):
-        timed.settle = None
+        timed.relax_below = None
         paces.append(_round(context, runner, count))
-        timed.settle = context.synchronize
+        timed.relax_below = context.synchronize
         table.append(program.measure().busy)
     busy = timed.reduce(np.array(table), "max")
     return tuple(paces), tuple(tuple(float(b) for b in row) for row in busy)

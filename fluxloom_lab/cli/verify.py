@@ -24,13 +24,13 @@ def _started(call: Call) -> int:
     """Run what a command line asks for; return the exit status, that of ranks too."""
     with ending_together(detect()) as comm:
         kind: type[VerifyOptions] = call.subject.options
-        ranked = issubclass(kind, RankedOptions)
-        if ranked:
+        distributed = issubclass(kind, RankedOptions)
+        if distributed:
             require_one(call.given["ranks"], call.given["device"], call.given["threads"])
         if comm.rank == 0 and call.json_file is not None:
             prepare_file(call.json_file)
         options = given(kind, call.given, comm=comm)
-        if comm.size > 1 and not ranked:
+        if comm.size > 1 and not distributed:
             raise CaseError(f"the verification {call.name} runs on one rank: start it without mpiexec")
         specs = starts_ranks(comm, options.ranks) if isinstance(options, RankedOptions) else ()
         if specs:

@@ -37,7 +37,7 @@ def lattice_matrix(context: Context, shape: tuple[int, ...]) -> tuple[SparseMatr
     """
     total, comm = prod(shape), context.comm
     rows = lattice_laplacian(shape, range(comm.rank * total // comm.size, (comm.rank + 1) * total // comm.size))
-    if not context.ranked:
+    if not context.distributed:
         return SparseMatrix.from_scipy(context, rows, name="laplacian"), np.arange(total), rows
     matrix = distributed_matrix(context, rows, name="laplacian")
     part = matrix.rows.part

@@ -229,7 +229,7 @@ def _ends(stream: FreeStream, gas: Gas, turbulence: float) -> dict[str, Boundary
 
 def _fronts(vectors: int) -> Implicit:
     """Return how steps are made on meshes with cells a hundred thousand times longer than high."""
-    return Implicit(cfl=5.0, growth=1.5, switch=1.0, krylov=vectors, fronts=True)
+    return Implicit(cfl=5.0, growth=1.5, switch=1.0, krylov=vectors, wavefront=True)
 
 
 def turbulent_plate(data: Path, size: str) -> PublishedCase:

@@ -17,7 +17,7 @@ from fluxloom.fv.compressible.faces import twisted
 from fluxloom.fv.compressible.fluxes import Flux
 from fluxloom.fv.compressible.gas import Gas
 from fluxloom.fv.compressible.kernels import flux_through, kept_physical, steepness
-from fluxloom.fv.compressible.viscous_flux import friction
+from fluxloom.fv.compressible.viscous_flux import viscous_flux
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, select, sqrt, zeros
 from fluxloom.solvers.compressible.scheme import FluxLoops
@@ -31,13 +31,13 @@ class OverCells(FluxLoops):
 
     def loops(self, balance: Any, w: Dat) -> list[Loop]:
         """Return the loops in which both cells of a face find its flux."""
-        flow, slope, share = balance.flow, balance.flow.slope, balance.flow.share
+        flow, slope, share = balance.flow, balance.flow.slope, balance.flow.limiter_values
         near, sides = flow.near, flow.face[flow.sides]
         loops = [Loop(residual, flow.elements, w, slope, share, w[near], slope[near], share[near], sides,
-                      balance.tensors[flow.sides], flow.sign, flow.res, flow.speed, flow.mended,
+                      balance.tensors[flow.sides], flow.sign, flow.res, flow.speed, flow.clipped,
                       **balance.through())]  # fmt: skip
         if balance.viscous:
-            loops += [Loop(friction, flow.elements, w, slope, w[near], slope[near], sides, flow.sign, flow.volume,
+            loops += [Loop(viscous_flux, flow.elements, w, slope, w[near], slope[near], sides, flow.sign, flow.volume,
                            flow.res, flow.speed, gas=flow.gas, closure=flow.scheme.turbulence,
                            **balance.common)]  # fmt: skip
         return loops

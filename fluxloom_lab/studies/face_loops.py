@@ -208,7 +208,7 @@ def face_friction(
 
 @kernel
 def face_flux(
-    left: Read, right: Read, friction: Read, area: Read, flux: Write, *, gamma: float, fix: float, d: Const[int]
+    left: Read, right: Read, viscous_flux: Read, area: Read, flux: Write, *, gamma: float, fix: float, d: Const[int]
 ):
     """Flux of Roe from the reconstructed states, times the area, less what friction and heat bring."""
     n = zeros(d)
@@ -226,7 +226,7 @@ def face_flux(
         b[v] = right[v]
     roe(a, b, n, f, gamma, d, fix, 0.0)
     for v in range(2 + d):
-        flux[v] = size * f[v] - friction[v]
+        flux[v] = size * f[v] - viscous_flux[v]
 
 
 @kernel

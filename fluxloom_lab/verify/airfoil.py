@@ -12,7 +12,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.declare.schedule import Schedule
 from fluxloom.flows.airfoil.flow import airfoil_part
 from fluxloom.mesh.generate.airfoil import AirfoilMesh, airfoil_mesh
-from fluxloom.mesh.ranks.distribute import RankedMesh, distribute
+from fluxloom.mesh.ranks.distribute import DistributedMesh, distribute
 from fluxloom.run.flow_run import gathered
 from fluxloom.solvers.airfoil.flow import Airfoil, AirfoilConstants
 from fluxloom_lab.verify.base import Check, RankedOptions, Tell
@@ -73,7 +73,7 @@ class AirfoilVerification:
                 "bitwise repeatable for a given plan",
             )  # fmt: skip
 
-    def _residuals(self, options: RankedOptions, mesh: AirfoilMesh | RankedMesh, tell: Tell) -> Iterator[Check]:
+    def _residuals(self, options: RankedOptions, mesh: AirfoilMesh | DistributedMesh, tell: Tell) -> Iterator[Check]:
         """Compare residuals on the published mesh."""
         ways = [_Way(Schedule(), options.threads, True)]
         if options.full:
@@ -101,7 +101,7 @@ class AirfoilVerification:
             )  # fmt: skip
 
 
-def _mesh_checks(mesh: AirfoilMesh | RankedMesh) -> Iterator[Check]:
+def _mesh_checks(mesh: AirfoilMesh | DistributedMesh) -> Iterator[Check]:
     """Compare the sizes of the mesh."""
     sizes = {name: part if isinstance(part, int) else part.total for name, part in mesh.sets.items()}
     found = {"boundary_edges" if name == "bedges" else name: count for name, count in sizes.items()}

@@ -59,7 +59,7 @@ def found(
     flow.before()
     cells = slice(0, volumes.cells)
     first = {"residual": flow.res.read()[cells].copy(), "speed": flow.speed.read()[cells].copy()}
-    mended = np.array([flow.residuals().fixed])
+    mended = np.array([flow.residuals().clipped_faces])
     flow.iterate()
     return {**first, "mended": mended, "states": flow.states().copy()}
 

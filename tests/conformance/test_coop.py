@@ -9,7 +9,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom import RW, Const, Inc, Loop, Max, Min, Read, Write
-from fluxloom.codegen.items.teams import LONG_LANES
+from fluxloom.codegen.items.cooperative_rows import LONG_LANES
 from fluxloom_lab.formats.row_grouped import RowGroupedCSR
 
 from .harness import ITEMS, Values, build, compare, expected, rest_is_long

@@ -186,7 +186,7 @@ def between(
         total[0] += out[0]
 
 
-def ranked(comm: Comm, device: str, cut: tuple[int, int], chained: bool) -> tuple[Any, np.ndarray, float]:
+def distributed(comm: Comm, device: str, cut: tuple[int, int], chained: bool) -> tuple[Any, np.ndarray, float]:
     ctx = fl.Context(device, comm=comm, threads=1, tuning=False, schedule=EXACT)
     grid = ctx.grid((12, 10), periodic=True, cut=cut)
     s = ctx.stencil(grid, [(0, 0), (0, -1), (1, 0)])
@@ -206,8 +206,8 @@ def ranked(comm: Comm, device: str, cut: tuple[int, int], chained: bool) -> tupl
 
 @pytest.mark.parametrize(("device", "chained"), everywhere([True, False], [True], keep_items=0))
 def test_ranks(device: str, chained: bool) -> None:
-    ((_, want, count),) = run_threads(1, lambda comm: ranked(comm, device, (1, 1), False))
-    for window, got, total in run_threads(4, lambda comm: ranked(comm, device, (2, 2), chained)):
+    ((_, want, count),) = run_threads(1, lambda comm: distributed(comm, device, (1, 1), False))
+    for window, got, total in run_threads(4, lambda comm: distributed(comm, device, (2, 2), chained)):
         np.testing.assert_array_equal(got, want[window])
         assert total == pytest.approx(count, rel=1e-12)
 

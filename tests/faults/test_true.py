@@ -44,7 +44,7 @@ def test_a_target_that_is_met(solver: str, run: Any) -> None:
     found = record()
     assert found["status"] == "converged"
     assert found["iterations"] < 6
-    assert found["ended_by"] in ("time.steady", "time.drop")
+    assert found["ended_by"] in ("time.steady", "time.residual_drop")
     assert found["reached"] < found["wanted"]
     assert run(case, "-o", "out") == 0
     assert "at its end already: converged" in run.said

@@ -17,7 +17,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.ranks.decompose_report import PartitionReport, SetReport
 from fluxloom.flows.compressible.flow import Compressible
 from fluxloom.flows.volumes import FlowDomain, flow_volumes
-from fluxloom.fv.gradients.node_gradients import NODE_SLOPES
+from fluxloom.fv.gradients.node_gradients import NODE_GRADIENTS
 from fluxloom.mesh import box3d
 from fluxloom.mesh.geometry.dual import dual
 from fluxloom.mesh.io.formats import write
@@ -49,7 +49,7 @@ density = "1 + 0.2 * exp(-20 * ((x - 0.5)**2 + (y - 0.5)**2 + (z - 0.5)**2))"
 
 [scheme]
 turbulence = "spalart-allmaras"
-slopes = "{slopes}"
+gradients = "{slopes}"
 
 [boundary]
 ymin = {{ type = "wall" }}
@@ -100,7 +100,7 @@ def test_a_file_of_polyhedra_is_dealt_out(polyhedra: Path, ranks: int) -> None:
 
     def work(comm: Comm) -> tuple[FlowDomain, np.ndarray, int]:
         domain = domain_of(comm, table)
-        return domain, domain.wall_distance(["ymin"]), int(domain.node_slopes("green-gauss")[1].offsets[-1])
+        return domain, domain.wall_distance(["ymin"]), int(domain.node_gradients("green-gauss")[1].offsets[-1])
 
     found = run_threads(ranks, work)
     for domain, near, _ in found:
@@ -110,7 +110,7 @@ def test_a_file_of_polyhedra_is_dealt_out(polyhedra: Path, ranks: int) -> None:
         assert (report.ranks, report.on) == (ranks, "cells")
         assert sum(cells_of(report).owned) == cells_of(report).total == alone.volumes.cells
         assert 0 < report.edge_cut < alone.volumes.interior
-    assert sum(entries for *_, entries in found) == alone.node_slopes("green-gauss")[1].offsets[-1]
+    assert sum(entries for *_, entries in found) == alone.node_gradients("green-gauss")[1].offsets[-1]
 
 
 def test_shares_and_methods_of_polyhedra(polyhedra: Path) -> None:
@@ -133,7 +133,7 @@ def test_every_rank_hears_what_is_wrong(polyhedra: Path) -> None:
         run_threads(2, sides)
 
     def slopes(comm: Comm) -> None:
-        domain_of(comm, FlowMeshTable(file=str(polyhedra))).node_slopes("none")  # type: ignore[arg-type]
+        domain_of(comm, FlowMeshTable(file=str(polyhedra))).node_gradients("none")  # type: ignore[arg-type]
 
     with pytest.raises(SolverError, match="'none' is unknown"):
         run_threads(2, slopes)
@@ -152,10 +152,10 @@ def run(comm: Comm, path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("slopes", ["faces", *NODE_SLOPES])
+@pytest.mark.parametrize("gradients", ["faces", *NODE_GRADIENTS])
 def test_a_case_with_polyhedra(polyhedra: Path, tmp_path: Path, slopes: str) -> None:
     path = tmp_path / "case.toml"
-    path.write_text(CASE.format(file=polyhedra, slopes=slopes))
+    path.write_text(CASE.format(file=polyhedra, gradients=slopes))
     alone = run_threads(1, lambda comm: run(comm, path))[0][1]
     found = np.full_like(alone, np.nan)
     for number, values in run_threads(2, lambda comm: run(comm, path)):

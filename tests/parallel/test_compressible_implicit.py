@@ -26,26 +26,26 @@ SIDES: dict[str, BoundaryCondition] = {
 }  # fmt: skip
 
 
-def converge(context: fl.Context, volumes: ControlVolumes, fronts: bool) -> tuple[Array, list[float], Array]:
+def converge(context: fl.Context, volumes: ControlVolumes, wavefront: bool) -> tuple[Array, list[float], Array]:
     """Return the states of the owned cells, the norms, and the cells of each colour on this rank."""
     flow = CompressibleFlow(context, volumes, SIDES, Gas(constant=1.0), CompressibleScheme(limiter=None))
     flow.start((1.0, 0.3, 0.0, 1.0))
-    steps = SteadySteps(flow, Implicit(cfl=10.0, switch=0.1, sweeps=2, fronts=fronts))
+    steps = SteadySteps(flow, Implicit(cfl=10.0, switch=0.1, sweeps=2, wavefront=wavefront))
     norms = steps.solve(1e-11, 40)
     return flow.states(), norms, np.array([colour.size for colour in steps.sweeps.colours])
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("fronts", [False, True])
-def test_two_ranks_find_the_steady_state_of_one(fronts: bool) -> None:
+@pytest.mark.parametrize("wavefront", [False, True])
+def test_two_ranks_find_the_steady_state_of_one(wavefront: bool) -> None:
     mesh = box2d(8, 5, (2.0, 1.0), perturb=0.1)
-    want, norms, _ = converge(fl.Context("cpu", threads=1, tuning=False), control_volumes(mesh), fronts)
+    want, norms, _ = converge(fl.Context("cpu", threads=1, tuning=False), control_volumes(mesh), wavefront)
     assert norms[-1] <= 1e-11 * norms[0]
 
     def local(comm: Comm) -> tuple[Array, Array, list[float], Array]:
         volumes = shared_volumes(distribute_mesh(as_slice(comm, mesh), comm, method="rcb", maps=FLOW_MAPS))
         context = fl.Context("cpu", comm=comm, threads=1, tuning=False)
-        states, norms, colours = converge(context, volumes, fronts)
+        states, norms, colours = converge(context, volumes, wavefront)
         return volumes.shared.cells.numbers[: volumes.owned], states, norms, colours
 
     found = run_threads(2, local)

@@ -14,7 +14,7 @@ from fluxloom import RW, Chain, Const, Context, Inc, Loop, Max, Read, Write
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DatError, DeviceUnavailable, PlanError
-from fluxloom.dsl.ranks.ranked import OneTask, RankedSequence
+from fluxloom.dsl.ranks.halo_loops import DistributedSequence, OneTask
 from fluxloom.lbm.lattices import D2Q9, D3Q19, Lattice
 from tests.lattice_names import lattice_flow
 from tests.parallel.launch import mpiexec
@@ -299,7 +299,7 @@ def test_chain_of_other_layouts(layouts: Any) -> None:
 # --------------------------------------------------------------------------------- messages and spans
 
 
-def form_of(loop: Loop) -> RankedSequence:
+def form_of(loop: Loop) -> DistributedSequence:
     """Return the one sequence that a loop by itself has run."""
     assert loop._native is not None
     task = loop._native.sequencer

@@ -32,17 +32,17 @@ SMALL: dict[str, Values] = {
     "cylinder": {
         "mesh": {"nx": 30, "ny": 18, "spacing": 0.5}, "lattice": {"precision": "float64"},
         "body": {"cylinder": {"shape": "circle", "center": [5.0, 4.6], "diameter": 3.0}},
-        "reference": {"length": 3.0}, "time": {"look": 5, "end": 0.0}, "run": {"iterations": 20},
+        "reference": {"length": 3.0}, "time": {"residual_interval": 5, "end": 0.0}, "run": {"iterations": 20},
         "history": {"every": 4}, "movie": {"every": 7}, "output": {"every": 8}, "checkpoint": {"every": 6},
         "probes": {"points": {"near": [1.2, 1.1], "far": [13.2, 8.1]}, "every": 3},
     },
     "taylor_green": {
         "mesh": {"nx": 8, "ny": 8, "nz": 10}, "lattice": {"precision": "float64", "collision": "trt", "name": "auto"},
-        "fluid": {"reynolds": 40}, "time": {"look": 4, "end": 0.0}, "run": {"iterations": 6},
+        "fluid": {"reynolds": 40}, "time": {"residual_interval": 4, "end": 0.0}, "run": {"iterations": 6},
         "history": {"every": 2}, "movie": {"every": 3},
     },
     "moving": {
-        "lattice": {"precision": "float64"}, "time": {"look": 4, "end": 0.0}, "run": {"iterations": 20},
+        "lattice": {"precision": "float64"}, "time": {"residual_interval": 4, "end": 0.0}, "run": {"iterations": 20},
         "history": {"every": 3}, "movie": {"every": 8}, "checkpoint": {"every": 6},
     },
 }  # fmt: skip
@@ -223,7 +223,8 @@ def test_wrong_partitions(table: Values, message: str) -> None:
 
 def test_lost_on_all_ranks() -> None:
     """What blows up on one rank ends all of them at the same step, with one message."""
-    case = case_of("cylinder", run={"iterations": 4000}, history={"every": 0}, movie={"every": 0}, time={"look": 2})
+    time = {"residual_interval": 2}
+    case = case_of("cylinder", run={"iterations": 4000}, history={"every": 0}, movie={"every": 0}, time=time)
 
     def lost(comm: Comm) -> str:
         runner = build(comm, case)

@@ -76,7 +76,7 @@ def corners(x: Read, middle: Write):
         middle[k] = (x[0][k] + x[1][k] + x[2][k]) / 3.0
 
 
-def ranked(ranks: int, action: Callable[[fl.Context], Any]) -> list[Any]:
+def distributed(ranks: int, action: Callable[[fl.Context], Any]) -> list[Any]:
     """Return what an action gives on every rank."""
     return run_threads(ranks, lambda comm: action(fl.Context("reference", comm=comm)))
 
@@ -123,7 +123,7 @@ def test_maps_metrics_and_patches_are_those_of_one_rank(kind: str, ranks: int) -
         patches = {name: subset.indices[: subset.size] for name, subset in mesh.patches.items()}
         return mesh.part, metrics, patches
 
-    found = ranked(ranks, action)
+    found = distributed(ranks, action)
     parts = [item[0] for item in found]
     assert_parts_fit(parts, whole)
     for name, over in METRICS.items():
@@ -162,11 +162,11 @@ def test_loops_over_a_divided_mesh() -> None:
 def test_cells_are_dealt_out_as_asked(method: str) -> None:
     data = box2d(24, 20)
     shares = (0.5, 0.3, 0.2)
-    meshes = ranked(3, lambda c: fl.mesh.bind(data, c, partition=method, shares=shares))  # type: ignore[arg-type]
+    meshes = distributed(3, lambda c: fl.mesh.bind(data, c, partition=method, shares=shares))  # type: ignore[arg-type]
     sizes = np.array([mesh.cells.size for mesh in meshes])
     assert sizes.sum() == 480
     assert np.abs(sizes / 480 - shares).max() < 0.05
-    assert meshes[0].part.ranked.decomposition.report().method == method
+    assert meshes[0].part.distributed.decomposition.report().method == method
 
 
 @pytest.mark.parametrize("given", ["whole", "root", "slices", "part"])
@@ -186,14 +186,14 @@ def test_what_a_mesh_may_be_bound_from(given: str) -> None:
         assert part is not None
         return part
 
-    assert_parts_fit(ranked(3, action), whole)
+    assert_parts_fit(distributed(3, action), whole)
 
 
 def test_ranks_must_hold_the_same() -> None:
     with pytest.raises(MeshError, match="the ranks hold mesh, nothing, mesh: give each rank"):
-        ranked(3, lambda c: fl.mesh.bind(None if c.comm.rank == 1 else box2d(3, 3), c))
+        distributed(3, lambda c: fl.mesh.bind(None if c.comm.rank == 1 else box2d(3, 3), c))
     with pytest.raises(MeshError, match="different meshes"):
-        ranked(2, lambda c: fl.mesh.bind(box2d(3 + c.comm.rank, 3), c))
+        distributed(2, lambda c: fl.mesh.bind(box2d(3 + c.comm.rank, 3), c))
 
 
 def test_one_rank_binds_arrays() -> None:
@@ -208,7 +208,7 @@ def test_patches_may_be_empty_on_a_rank() -> None:
             mesh.patches["xmn"]
         return {name: patch.size for name, patch in mesh.patches.items()}
 
-    sizes = ranked(3, action)
+    sizes = distributed(3, action)
     assert sorted(s["xmin"] for s in sizes) == [0, 0, 1]
     assert sum(s["ymax"] for s in sizes) == 12
 
@@ -217,20 +217,20 @@ def test_faces_in_no_patch_come_last() -> None:
     box = box2d(5, 4, kind="triangle")
     data = MeshData(box.points, box.cells, {name: box.patches[name] for name in ("ymax", "xmin")})
     whole = fl.mesh.bind(data, fl.Context("reference"))
-    assert_parts_fit([m.part for m in ranked(3, lambda c: fl.mesh.bind(data, c))], whole)
+    assert_parts_fit([m.part for m in distributed(3, lambda c: fl.mesh.bind(data, c))], whole)
 
 
 def test_fewer_maps_have_smaller_halos() -> None:
     data = box2d(16, 16, kind="triangle")
-    full = ranked(3, lambda c: fl.mesh.bind(data, c).part)
-    few = ranked(3, lambda c: fl.mesh.bind(data, c, maps=("face_cells", "boundary_cell")))
+    full = distributed(3, lambda c: fl.mesh.bind(data, c).part)
+    few = distributed(3, lambda c: fl.mesh.bind(data, c, maps=("face_cells", "boundary_cell")))
     assert sum(m.part.part("cells").halo for m in few) < sum(p.part("cells").halo for p in full)
     with pytest.raises(MeshError, match="divided without the map cell_nodes: add it to maps="):
         _ = few[0].volumes
     with pytest.raises(MeshError, match="divided without edges"):
         _ = few[0].edges
     with pytest.raises(MeshError, match="unknown map 'face_cell'; did you mean 'face_cells'"):
-        ranked(2, lambda c: fl.mesh.bind(data, c, maps=("face_cell",)))
+        distributed(2, lambda c: fl.mesh.bind(data, c, maps=("face_cell",)))
 
 
 @fl.kernel
@@ -262,7 +262,7 @@ def test_ragged_maps_are_those_of_one_rank(kind: str, ranks: int) -> None:
     choice = fl.Schedule(deterministic="global")
 
     def run(context: fl.Context) -> tuple[dict[str, list[tuple[int, list[int]]]], dict[str, Any]]:
-        mesh = fl.mesh.bind(data, context, partition="rcb" if context.ranked else "auto")
+        mesh = fl.mesh.bind(data, context, partition="rcb" if context.distributed else "auto")
         rows: dict[str, list[tuple[int, list[int]]]] = {}
         for name in names:
             through = getattr(mesh, name)
@@ -299,7 +299,7 @@ def global_numbers(over: fl.Set) -> np.ndarray:
 
 
 def test_what_only_one_rank_has_is_refused() -> None:
-    mesh = ranked(2, lambda c: fl.mesh.bind(MESHES["quad"](), c))[0]
+    mesh = distributed(2, lambda c: fl.mesh.bind(MESHES["quad"](), c))[0]
     with pytest.raises(MeshError, match="no rank has the whole connectivity"):
         _ = mesh.links
     with pytest.raises(MeshError, match=r"use mesh\.part"):
@@ -313,7 +313,7 @@ def test_files_that_rank_0_reads(tmp_path: Path, renumbering: Any) -> None:
     data = fl.mesh.read_data(path)
     data = data if renumbering is None else renumber(data, renumbering).mesh
     whole = fl.mesh.bind(data, fl.Context("reference"))
-    meshes = ranked(3, lambda c: fl.mesh.read(path, c, renumber=renumbering, required_patches=["xmin"]))
+    meshes = distributed(3, lambda c: fl.mesh.read(path, c, renumber=renumbering, required_patches=["xmin"]))
     assert_parts_fit([mesh.part for mesh in meshes], whole)
     assert meshes[0].path == data.source.path
 
@@ -326,7 +326,7 @@ def raises_on_all(ranks: int, action: Callable[[fl.Context], Any], words: str) -
             action(context)
         return str(caught.value)
 
-    assert len(set(ranked(ranks, attempt))) == 1
+    assert len(set(distributed(ranks, attempt))) == 1
 
 
 @pytest.mark.parametrize("suffix", [".su2", ".vtkhdf"])
@@ -429,14 +429,14 @@ def test_cells_without_a_common_face() -> None:
     data = change(box, cells={"quad": box.cells["quad"][::2]}, patches={})
     whole = fl.mesh.bind(data, fl.Context("reference"))
     assert whole.faces.size == 0
-    parts = [mesh.part for mesh in ranked(3, lambda c: fl.mesh.bind(data, c))]
+    parts = [mesh.part for mesh in distributed(3, lambda c: fl.mesh.bind(data, c))]
     assert_parts_fit(parts, whole)
     assert [part.part("cells").owned for part in parts] == [1, 1, 1]
 
 
 def test_more_ranks_than_cells() -> None:
     with pytest.raises(DatError, match="'cells' has 4 elements, too few for 5 ranks: use at most 4"):
-        ranked(5, lambda c: fl.mesh.bind(box2d(2, 2), c))
+        distributed(5, lambda c: fl.mesh.bind(box2d(2, 2), c))
 
 
 def test_slices_that_are_none() -> None:

@@ -9,11 +9,11 @@ import pytest
 
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DatError, MeshError
-from fluxloom.mesh import RankedMesh, airfoil_mesh, airfoil_slice, distribute
+from fluxloom.mesh import DistributedMesh, airfoil_mesh, airfoil_slice, distribute
 from fluxloom.mesh.generate.airfoil import AIRFOIL_LINKS, AIRFOIL_VALUES, AirfoilMesh, cut_airfoil
 
 
-def assert_divided(parts: list[RankedMesh], whole: AirfoilMesh) -> None:
+def assert_divided(parts: list[DistributedMesh], whole: AirfoilMesh) -> None:
     """Check owners, tables and values of all ranks."""
     for name, size in whole.sets.items():
         owned = np.concatenate([p.parts[name].numbers[: p.parts[name].owned] for p in parts])

@@ -18,7 +18,7 @@ from fluxloom.mesh.ranks import vtkhdf_slices
 from fluxloom.mesh.ranks.slices import MeshSlice, cut
 from fluxloom.mesh.ranks.vtkhdf_slices import read_vtkhdf_slice, write_vtkhdf_slices
 from tests.parallel.launch import mpiexec
-from tests.parallel.test_mesh import MESHES, assert_parts_fit, mixed2d, raises_on_all, ranked
+from tests.parallel.test_mesh import MESHES, assert_parts_fit, distributed, mixed2d, raises_on_all
 from tests.unit.mesh.file_texts import vtkhdf
 
 
@@ -108,7 +108,7 @@ def test_a_file_that_all_ranks_read(tmp_path: Path, kind: str) -> None:
     else:
         write(path, MESHES[kind]())
     whole = fl.mesh.read(path, fl.Context("reference"))
-    assert_parts_fit([mesh.part for mesh in ranked(3, lambda c: fl.mesh.read(path, c))], whole)
+    assert_parts_fit([mesh.part for mesh in distributed(3, lambda c: fl.mesh.read(path, c))], whole)
 
 
 def test_cells_that_are_turned_round(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_cells_that_are_turned_round(tmp_path: Path) -> None:
     path = tmp_path / "mesh.vtkhdf"
     write(path, MeshData(box.points, {"quad": quads}, box.patches))
     whole = fl.mesh.read(path, fl.Context("reference"))
-    meshes = ranked(3, lambda c: fl.mesh.read(path, c))
+    meshes = distributed(3, lambda c: fl.mesh.read(path, c))
     assert_parts_fit([mesh.part for mesh in meshes], whole)
     assert min(mesh.volumes.read().min() for mesh in meshes) > 0
 
@@ -148,7 +148,7 @@ def test_no_rank_reads_more_than_its_slice(tmp_path: Path, monkeypatch: pytest.M
         where.rank = context.comm.rank
         return fl.mesh.read(path, context)
 
-    meshes = ranked(4, action)
+    meshes = distributed(4, action)
     elements = data.n_cells + 140
     assert {rows[rank, "/VTKHDF/Points"] for rank in range(4)} <= {data.n_points // 4, data.n_points // 4 + 1}
     assert {rows[rank, "/VTKHDF/Types"] for rank in range(4)} == {elements // 4}
@@ -164,10 +164,10 @@ def test_parts_and_steps_are_read_whole(tmp_path: Path) -> None:
     """A file of two parts, or with a time, on two ranks: the same cells as on one."""
     path = vtkhdf(tmp_path / "parts.vtkhdf", steps=False)
     whole = read_data(path)
-    meshes = ranked(2, lambda context: fl.mesh.read(path, context, check=False))
+    meshes = distributed(2, lambda context: fl.mesh.read(path, context, check=False))
     assert sum(mesh.cells.size for mesh in meshes) == whole.n_cells == 3
     write(tmp_path / "time.vtkhdf", box2d(4, 4), patches=True, time=0.5)
-    meshes = ranked(2, lambda context: fl.mesh.read(tmp_path / "time.vtkhdf", context))
+    meshes = distributed(2, lambda context: fl.mesh.read(tmp_path / "time.vtkhdf", context))
     assert sum(mesh.cells.size for mesh in meshes) == 16
 
 
@@ -231,9 +231,9 @@ def test_slices_come_back(tmp_path: Path, ranks: int) -> None:
 
 def test_written_by_three_read_by_two(tmp_path: Path) -> None:
     path = tmp_path / "mesh.vtkhdf"
-    ranked(3, lambda c: fl.mesh.bind(MESHES["tetra"](), c).write(path))
+    distributed(3, lambda c: fl.mesh.bind(MESHES["tetra"](), c).write(path))
     whole = fl.mesh.bind(MESHES["tetra"](), fl.Context("reference"))
-    assert_parts_fit([mesh.part for mesh in ranked(2, lambda c: fl.mesh.read(path, c))], whole)
+    assert_parts_fit([mesh.part for mesh in distributed(2, lambda c: fl.mesh.read(path, c))], whole)
 
 
 def test_what_cannot_be_written(tmp_path: Path) -> None:
@@ -253,7 +253,7 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
 
 def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "mesh.vtkhdf"
-    ranked(2, lambda c: fl.mesh.bind(box2d(4, 4), c).write(path))
+    distributed(2, lambda c: fl.mesh.bind(box2d(4, 4), c).write(path))
     before, calls = path.read_bytes(), []
 
     def full(*_: Any) -> None:

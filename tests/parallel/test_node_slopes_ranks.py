@@ -13,7 +13,7 @@ from fluxloom.fv.compressible.boundary import FarField, SlipWall
 from fluxloom.fv.geometry.control_volumes import FLOW_MAPS, control_volumes, shared_volumes
 from fluxloom.fv.geometry.node_rows import NodeRows
 from fluxloom.fv.geometry.volumes import ControlVolumes, Family
-from fluxloom.fv.gradients.node_gradients import NodeSlopes, node_slopes, shared_node_slopes
+from fluxloom.fv.gradients.node_gradients import NodeGradients, node_gradients, shared_node_gradients
 from fluxloom.mesh import MeshData, box2d, box3d
 from fluxloom.mesh.geometry.dual import dual
 from fluxloom.mesh.ranks.distribute import part_of
@@ -27,20 +27,20 @@ MESHES = {
 }
 
 
-def slopes_of(comm: Comm, mesh: MeshData, kind: NodeSlopes) -> tuple[ControlVolumes, Family]:
+def slopes_of(comm: Comm, mesh: MeshData, kind: NodeGradients) -> tuple[ControlVolumes, Family]:
     """Return this rank's control volumes and the rows of its cells."""
     if comm.size == 1:
         volumes = control_volumes(mesh)
-        return volumes, node_slopes(mesh, volumes, kind)
+        return volumes, node_gradients(mesh, volumes, kind)
     part = part_of(comm, mesh, method="rcb", maps=FLOW_MAPS)
     volumes = shared_volumes(part)
-    return shared_node_slopes(volumes, NodeRows.of_part(part, volumes), kind)
+    return shared_node_gradients(volumes, NodeRows.of_part(part, volumes), kind)
 
 
 @pytest.mark.parametrize("name", MESHES)
 @pytest.mark.parametrize("kind", ["green-gauss", "least-squares"])
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_rows_of_one_rank(name: str, kind: NodeSlopes, ranks: int) -> None:
+def test_rows_of_one_rank(name: str, kind: NodeGradients, ranks: int) -> None:
     mesh = MESHES[name]()
     _, whole = slopes_of(SelfComm(), mesh, kind)
     seen, further = 0, 0
@@ -60,12 +60,12 @@ def test_rows_of_one_rank(name: str, kind: NodeSlopes, ranks: int) -> None:
     assert further > 0
 
 
-def run(comm: Comm, mesh: MeshData, kind: NodeSlopes) -> tuple[np.ndarray, np.ndarray]:
+def run(comm: Comm, mesh: MeshData, kind: NodeGradients) -> tuple[np.ndarray, np.ndarray]:
     """Return numbers and states of the cells of this rank after some steps."""
     volumes, rows = slopes_of(comm, mesh, kind)
     d = mesh.dimension
     sides = {name: FarField([1.0, 0.4, *[0.0] * (d - 1), 1.0]) for name in volumes.patches} | {"ymin": SlipWall()}
-    flow = CompressibleFlow(fl.Context("cpu", comm=comm, tuning=False, threads=1), volumes, sides, slopes=rows)
+    flow = CompressibleFlow(fl.Context("cpu", comm=comm, tuning=False, threads=1), volumes, sides, gradients=rows)
     bump = lambda x: 1.0 + 0.2 * np.exp(-20.0 * ((x - 0.5) ** 2).sum(axis=1))  # noqa: E731
     flow.start(lambda x: np.column_stack([bump(x), np.tile([0.4, *[0.0] * (d - 1)], (len(x), 1)), bump(x)]))
     flow.iterate(3)
@@ -79,7 +79,7 @@ def run(comm: Comm, mesh: MeshData, kind: NodeSlopes) -> tuple[np.ndarray, np.nd
         ("triangle", "green-gauss", 2), ("tetra", "least-squares", 2), ("polyhedra", "least-squares", 3),
         ("polyhedra", "green-gauss", 2)))],
 )  # fmt: skip
-def test_states_of_one_rank(name: str, kind: NodeSlopes, ranks: int) -> None:
+def test_states_of_one_rank(name: str, kind: NodeGradients, ranks: int) -> None:
     mesh = MESHES[name]()
     alone = run_threads(1, lambda comm: run(comm, mesh, kind))[0][1]
     found = np.full_like(alone, np.nan)
@@ -94,7 +94,7 @@ def test_every_rank_hears_what_cannot_be() -> None:
     def work(comm: Comm, periodic: list[tuple[str, str]], kind: str) -> None:
         part = part_of(comm, mesh, method="rcb", maps=FLOW_MAPS)
         volumes = shared_volumes(part, periodic)
-        shared_node_slopes(volumes, NodeRows.of_part(part, shared_volumes(part)), kind)  # type: ignore[arg-type]
+        shared_node_gradients(volumes, NodeRows.of_part(part, shared_volumes(part)), kind)  # type: ignore[arg-type]
 
     with pytest.raises(SolverError, match="periodic patches have two places"):
         run_threads(2, lambda comm: work(comm, [("ymin", "ymax")], "green-gauss"))

@@ -17,7 +17,7 @@ from fluxloom.dsl.declare.arrays import DeviceArray
 from fluxloom.dsl.run.primitive import Steps
 from fluxloom.linalg.direct.transforms.ranks import Extent, Redistribution, divided
 from fluxloom.linalg.direct.tridiagonal import Form, Lines, Matrices
-from fluxloom.linalg.direct.tridiagonal.ranks.solver import RankedTridiagonal
+from fluxloom.linalg.direct.tridiagonal.ranks.solver import DistributedTridiagonal
 
 Array = np.ndarray
 SCALE = 0.5
@@ -161,7 +161,7 @@ def solved_in(context: fl.Context, case: Case, group: tuple[int, ...] | None = N
     arrays: dict[str, Any] = {name: DeviceArray.of(context.device, values) for name, values in part.items()}
     rhs = case.form.rhs
     lines = Lines(n, case.inner, case.outer, rhs, case.inner * rhs, rhs, n * case.inner * rhs, 1)
-    solver = RankedTridiagonal(context, lines, case.form, group=group, way=case.way, pieces=case.pieces)
+    solver = DistributedTridiagonal(context, lines, case.form, group=group, way=case.way, pieces=case.pieces)
     y: DeviceArray = arrays.pop("y")
     x = DeviceArray.zeros(context.device, part["y"].shape, case.dtype)
     matrices = Matrices(**arrays, steps=(case.inner, 1, n * case.inner) if each else None)
@@ -259,7 +259,7 @@ def test_vanished_pivots_are_reported_by_every_rank(where):
         y = DeviceArray.zeros(context.device, (4, 3))
         if where // 4 == comm.rank:
             b[where % 4] = 0.0
-        solver = RankedTridiagonal(context, Lines(4, 3, row_step=3), Form("double", "shared"))
+        solver = DistributedTridiagonal(context, Lines(4, 3, row_step=3), Form("double", "shared"))
         Steps(context.device, solver.items(y=y, x=y, matrices=Matrices(a, b, 0 * c)), [y.buffer], [y.buffer])()
         try:
             solver.check()

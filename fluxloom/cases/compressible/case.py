@@ -169,7 +169,7 @@ class CompressibleApplication:
     name = "compressible"
     title = "compressible flow on any mesh (Euler, Navier-Stokes, averaged; finite volumes)"
     model: type[CaseModel] = CompressibleCase
-    ranked = True
+    distributed = True
 
     def estimate(self, case: CompressibleCase) -> Estimate:
         """Return the size of a case; a mesh from a file is read for it."""
@@ -201,7 +201,7 @@ def _run(case: CompressibleCase, context: Context, shares: Sequence[float] | Non
     d, gas = domain.volumes.dimension, case.gas.value
     up = up_of(case, domain.volumes, context.comm)
     stream = free_stream_of(case.flow, gas, d, up)
-    keys = {"start": "initial", "slopes": "scheme.slopes", "source": "source"}
+    keys = {"start": "initial", "gradients": "scheme.gradients", "source": "source"}
     keys["steps"] = f'time.integrator = "{case.time.integrator}"'
     with by_key(other="boundary", multigrid="multigrid", **keys):
         flow = Compressible(
@@ -214,7 +214,7 @@ def _run(case: CompressibleCase, context: Context, shares: Sequence[float] | Non
     monitors = _monitors(case, flow)
     if case.surface.patches:
         monitors.append(surface_of(case.surface, stream, references))
-    until = Until(case.time.end, case.time.drop)
+    until = Until(case.time.end, case.time.residual_drop)
     with by_key(dt="time.dt"):
         return run_of(case, flow, until, monitors, references, stream.pressure)
 

@@ -46,7 +46,7 @@ class MarchTable(Table):
         Of explicit steps, ``dt = 2 cfl V / sum A (|u_n| + c)``.
     end
         Time, which the last step hits: all cells have one step. 0: each cell has its own, towards a steady flow.
-    drop
+    residual_drop
         A steady flow has been reached when the residual is this part of the first one of this run, which one that goes
         on from its checkpoint keeps, and one that starts from another result does not; 0: it does not look.
         ``run.iterations`` are the most steps in any case.
@@ -60,9 +60,10 @@ class MarchTable(Table):
         Explicit steps in which the CFL number grows, by equal amounts, from ``cfl_start`` to ``cfl``; 0: none.
     """
 
+    renamed = MappingProxyType({"drop": "residual_drop"})
     cfl: Annotated[float, Field(gt=0, le=1e6)] = 0.8
     end: Annotated[float, Field(ge=0)] = 0.0
-    drop: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    residual_drop: Annotated[float, Field(ge=0, lt=1)] = 0.0
     integrator: Literal["explicit", "implicit", "multigrid"] = "explicit"
     ramp: Annotated[int, Field(ge=0, le=10**9)] = 0
     cfl_start: Annotated[float, Field(ge=0, le=1e6)] = 0.0
@@ -75,8 +76,8 @@ class MarchTable(Table):
 
     @model_validator(mode="after")
     def _consistent(self) -> MarchTable:
-        if self.end and self.drop:
-            raise ValueError("drop is of a steady flow, and end of one in time: give only one of them")
+        if self.end and self.residual_drop:
+            raise ValueError("residual_drop is of a steady flow, and end of one in time: give only one of them")
         if self.end and self.integrator != "explicit":
             raise ValueError(
                 f'end: integrator = "{self.integrator}" makes steps towards a steady flow alone: leave end out, or '
@@ -97,14 +98,19 @@ class MarchTable(Table):
         return self
 
 
+_OF_LIMITERS = {"settle": "relax_below", "follow": "relaxation", "freeze": "freeze_below"}
+
+
 class ImplicitTable(strategy_table(Implicit)):
     """``[implicit]``: the names and defaults of `fluxloom.solvers.compressible.cycles.Implicit`."""
+
+    renamed = MappingProxyType(_OF_LIMITERS | {"fronts": "wavefront"})
 
 
 class MultigridTable(strategy_table(Multigrid)):
     """``[multigrid]``: the names and defaults of `fluxloom.solvers.compressible.cycles.Multigrid`."""
 
-    renamed = MappingProxyType({key: f"smoother.{key}" for key in ("cfl", "sweeps", "coarse_cfl")})
+    renamed = MappingProxyType(_OF_LIMITERS | {key: f"smoother.{key}" for key in ("cfl", "sweeps", "coarse_cfl")})
 
 
 class RotationTable(Table):
@@ -283,8 +289,8 @@ class SchemeTable(strategy_table(CompressibleScheme, without=("cfl",))):
 
     order: Literal[1, 2] = 2
     renamed = MappingProxyType({
-        "entropy_fix": "flux.entropy_fix", "cutoff": "flux.cutoff", "smoothness": "limiter.smoothness",
-        "length": "limiter.length", "unlimited": "limiter.unlimited",
+        "slopes": "gradients", "entropy_fix": "flux.entropy_fix", "cutoff": "flux.cutoff",
+        "smoothness": "limiter.smoothness", "length": "limiter.length", "unlimited": "limiter.unlimited",
     })  # fmt: skip
 
     @model_validator(mode="after")

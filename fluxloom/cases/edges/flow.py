@@ -49,7 +49,7 @@ class EdgeFlowApplication:
     name = "edge_flow"
     title = "incompressible flow on triangles and tetrahedra (finite elements, edge by edge)"
     model: type[CaseModel] = EdgeFlowCase
-    ranked = True
+    distributed = True
 
     def estimate(self, case: EdgeFlowCase) -> Estimate:
         """Return the size of a case; a mesh from a file is read for it."""

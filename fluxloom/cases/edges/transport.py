@@ -31,7 +31,7 @@ class EdgeTransportApplication:
     name = "edge_transport"
     title = "convection and diffusion on triangles and tetrahedra (finite elements, edge by edge)"
     model: type[CaseModel] = EdgeTransportCase
-    ranked = True
+    distributed = True
 
     def estimate(self, case: EdgeTransportCase) -> Estimate:
         """Return the size of a case; a mesh from a file is read for it."""

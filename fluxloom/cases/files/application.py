@@ -48,7 +48,7 @@ class Estimate:
 class Application(Protocol):
     """A solver that case files can name.
 
-    One that runs on several ranks has an attribute ``ranked`` that is true; its `build` is collective then, takes
+    One that runs on several ranks has an attribute ``distributed`` that is true; its `build` is collective then, takes
     the ranks from the context, and divides the mesh as the table ``[partition]`` says. One whose `build` runs loops and
     asks for nothing they find has a ``blind`` that is true: its source can be shown where nothing runs.
     """
@@ -122,7 +122,7 @@ def measured_shares(
     comm = context.comm
     if comm.size == 1:
         return (1.0,)
-    from fluxloom.dsl.run.hybrid import RankedProgram, TimedComm
+    from fluxloom.dsl.run.hybrid import DistributedProgram, TimedComm
     from fluxloom.perf.shares import shares_from_weights, weights_from_run
 
     timed = TimedComm(comm)
@@ -136,6 +136,6 @@ def measured_shares(
         for _ in range(_WARM):
             step()
         timed.settle = trial.synchronize
-        busy = RankedProgram(timed, step, _STEPS).measure().busy
+        busy = DistributedProgram(timed, step, _STEPS).measure().busy
     seconds = comm.reduce(np.array(busy), "max")
     return shares_from_weights(weights_from_run(equal, [max(float(s), 1e-9) for s in seconds]))

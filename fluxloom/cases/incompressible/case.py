@@ -39,7 +39,7 @@ class IncompressibleApplication:
     name = "incompressible"
     title = "incompressible flow on any mesh (symmetry-preserving finite volumes)"
     model: type[CaseModel] = IncompressibleCase
-    ranked = True
+    distributed = True
 
     def estimate(self, case: IncompressibleCase) -> Estimate:
         """Return the size of a case; a mesh from a file is read for it."""

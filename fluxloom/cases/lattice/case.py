@@ -47,7 +47,7 @@ class LatticeApplication:
     name = "lattice"
     title = "weakly compressible flow in a box (lattice Boltzmann, bodies, immersed boundaries)"
     model: type[CaseModel] = LatticeCase
-    ranked = blind = True
+    distributed = blind = True
 
     def estimate(self, case: LatticeCase) -> Estimate:
         """Return the size of a case without building it, what it is on the lattice, and what may spoil it."""
@@ -88,7 +88,7 @@ class LatticeApplication:
                 case.mesh.shape[::-1], units, context, boundaries=_sides(case), bodies=bodies_of(case),
                 particles=particles_of(case), force=case.fluid.force, start=_start(case.initial, units.dimension),
                 numerics=_numerics(case, context, shares or case.partition.given), immersion=immersion_of(case),
-                look=case.time.look,
+                residual_interval=case.time.residual_interval,
             )  # fmt: skip
             started(case, case.initial, flow)
             until = Until(case.time.end, case.time.steady)
@@ -125,7 +125,7 @@ def _numerics(case: LatticeCase, context: Context | None = None, shares: Sequenc
     """Return how a case is computed; ``shares`` are what each of several ranks gets of the cells."""
     table = case.lattice
     cells: Cells = replace(table.cells, layout=AoS() if table.layout == "aos" else SoA())
-    if context is not None and context.ranked:
+    if context is not None and context.distributed:
         cells, cut = replace(cells, shares=shares), tuple(case.partition.cut[::-1])
         cells = replace(cells, cut=cut) if cut and isinstance(cells, AllCells) else cells
     lattice = None if table.name == "auto" else _LATTICES[table.name]

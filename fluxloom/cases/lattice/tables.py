@@ -175,16 +175,17 @@ class LatticeTimeTable(Table):
     steady
         The run ends when the residual is below, the relative change of the speed in the time ``length / velocity`` of
         ``[reference]``; 0: it does not look.
-    look
+    residual_interval
         Steps from one measurement of the residual to the next.
     """
 
+    renamed = MappingProxyType({"look": "residual_interval"})
     lattice_velocity: Number = 0.0
     mach: Number = 0.0
     dt: Number = 0.0
     end: Number = 0.0
     steady: Number = 0.0
-    look: Annotated[int, Field(ge=1, le=10**6)] = 100
+    residual_interval: Annotated[int, Field(ge=1, le=10**6)] = 100
 
     @model_validator(mode="after")
     def _consistent(self) -> LatticeTimeTable:

@@ -14,7 +14,7 @@ from fluxloom.cases.shared.mesh import by_key
 from fluxloom.cases.shared.monitors import run_of
 from fluxloom.cases.shared.start_tables import started
 from fluxloom.cases.shared.wall_motion import VELOCITY_KEYS, velocity_values
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.comm.rows import fetch
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, SolverError, did_you_mean
@@ -52,7 +52,7 @@ class TsunamiApplication:
     name = "tsunami"
     title = "tsunamis, dam breaks and run-up (shallow-water equations on triangles)"
     model: type[CaseModel] = TsunamiCase
-    ranked = True
+    distributed = True
 
     def estimate(self, case: TsunamiCase) -> Estimate:
         """Return the size of a case; a mesh from a file is read for it."""
@@ -113,7 +113,7 @@ def _bound(case: TsunamiCase, context: Context, shares: Sequence[float] | None) 
     """Return the mesh in its context, and the bed; on several ranks rank 0 makes the mesh and hands out parts."""
     comm, part = context.comm, case.partition
     with activity("making the mesh", case.mesh.file):
-        data, values = together(comm, lambda: _mesh_and_bed(case) if comm.rank == 0 else (None, None))
+        data, values = raise_on_all_ranks(comm, lambda: _mesh_and_bed(case) if comm.rank == 0 else (None, None))
     whole = Domain(lambda: _mesh_and_bed(case)[0], method=part.method, shares=shares)
     with by_key():
         mesh = water_mesh(whole.keeping(data), context, case.boundary).mesh

@@ -37,7 +37,7 @@ class StaggeredApplication:
     name = "staggered"
     title = "incompressible flow in a box (staggered grid, fast Poisson solver)"
     model: type[CaseModel] = StaggeredCase
-    ranked = False
+    distributed = False
 
     def estimate(self, case: StaggeredCase) -> Estimate:
         """Return the size of a case without building it."""
@@ -70,7 +70,8 @@ class StaggeredApplication:
                 grid, context, viscosity=fluid.viscosity,
                 boundaries={name: flow_boundary(table, table.type, name, d) for name, table in case.boundary.items()},
                 start=initial_velocity(case.initial, d), force=fluid.force, mean_velocity=fluid.mean_velocity,
-                scheme=time.scheme, steps=StepLengths(time.dt, time.courant, time.diffusion), look=time.look,
+                scheme=time.scheme, steps=StepLengths(time.dt, time.courant, time.diffusion),
+                residual_interval=time.residual_interval,
                 library=case.pressure.library,
             )  # fmt: skip
         started(case, case.initial, flow, velocity_noise(case.initial, d))

@@ -127,7 +127,7 @@ class StaggeredTimeTable(Table):
     Attributes
     ----------
     dt
-        Length of each; 0: the largest stable one, chosen anew every ``look`` steps.
+        Length of each; 0: the largest stable one, chosen anew every ``residual_interval`` steps.
     end
         The run ends at this time: steps of a given length are a little shorter such that a whole number of them hits
         it, of others the last ones; with ``steady`` the last step goes past it. 0: after ``run.iterations`` steps,
@@ -140,7 +140,7 @@ class StaggeredTimeTable(Table):
         of Runge-Kutta 1.2 and 0.5.
     scheme
         ``"adams-bashforth"``, of second order, or ``"runge-kutta"``, of third.
-    look
+    residual_interval
         Steps from one measurement of the residual to the next.
     """
 
@@ -150,8 +150,8 @@ class StaggeredTimeTable(Table):
     courant: Annotated[float, Field(ge=0, le=5)] = 0.0
     diffusion: Annotated[float, Field(ge=0, le=5)] = 0.0
     scheme: Annotated[StaggeredTimeScheme, Chosen(StaggeredTimeScheme)] = AdamsBashforth()
-    renamed = MappingProxyType({"projection": "scheme.projection"})
-    look: Annotated[int, Field(ge=1, le=10**6)] = 10
+    renamed = MappingProxyType({"projection": "scheme.projection", "look": "residual_interval"})
+    residual_interval: Annotated[int, Field(ge=1, le=10**6)] = 10
 
     @model_validator(mode="after")
     def _consistent(self) -> StaggeredTimeTable:

@@ -32,7 +32,7 @@ from fluxloom.cli.runs.summary import (
     rows_of_ranks,
     spread,
 )
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.comm.base import Comm
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
@@ -41,7 +41,7 @@ from fluxloom.device.bandwidth import Bandwidth, available_memory, measured_band
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.declare.runtime import unique
 from fluxloom.dsl.declare.schedule import Schedule
-from fluxloom.machine.ranks import Crew, crew_of, place_of
+from fluxloom.machine.ranks import RankDevices, place_of, rank_devices_of
 from fluxloom.machine.system import asked_commit, fluxloom_version, package_version, python_version
 from fluxloom.run.checkpoint import Resumed
 from fluxloom.run.failure import leaving_by_signal
@@ -171,7 +171,8 @@ def _bandwidth(context: Context) -> Bandwidth | None:
 
 
 def first_record(
-    request: Request, context: Context, run: FlowRun[Any], crew: Crew, commit: str, tell: Callable[[str], object]
+    request: Request, context: Context, run: FlowRun[Any], rank_devices: RankDevices, commit: str,
+    tell: Callable[[str], object],
 ) -> dict[str, Any]:
     """Return the record of a run that is about to begin; says how the mesh is divided. Collective."""
     packages = {name: package_version(name) for name in ("numpy", "scipy", "h5py", "mpi4py")}
@@ -183,10 +184,10 @@ def first_record(
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "commit": commit,
         "versions": versions | {name: text for name, text in packages.items() if text},
-        "device": crew.device,
-        "device_name": crew.device_name,
+        "device": rank_devices.device,
+        "device_name": rank_devices.device_name,
         "threads": context.threads,
-        "gpus": crew.gpus,
+        "gpus": rank_devices.gpus,
         "ranks": context.comm.size,
         "cells": run.flow.cells,
     }
@@ -194,7 +195,7 @@ def first_record(
         cells = next(found for found in report.sets if found.name == report.on)
         shares = [owned / cells.total for owned in cells.owned]
         tell(f"{report.on} divided by {report.method}: {', '.join(f'{100 * s:.2f} %' for s in shares)}")
-        record |= {"crew": crew.record(), "shares": shares, "partition": asdict(report)}
+        record |= {"crew": rank_devices.record(), "shares": shares, "partition": asdict(report)}
     return record
 
 
@@ -230,7 +231,7 @@ class Job:
         with placed(request.file):
             estimate = request.application.estimate(self.case)
         needed = estimate.output if self.case.output.writes_fields else 0
-        together(self.comm, lambda: self.folder.open(request.command, needed))
+        raise_on_all_ranks(self.comm, lambda: self.folder.open(request.command, needed))
         try:
             earlier = self._examine()
             if earlier.over is not None:
@@ -244,7 +245,7 @@ class Job:
         path, case = self.request.directory, self.case.model_dump(mode="json")
         inputs = digests_of_inputs(case) if self.first else {}
         self._inputs = inputs
-        found = together(
+        found = raise_on_all_ranks(
             self.comm,
             lambda: examine(
                 self.folder, case | {"inputs": inputs}, overwrite=self.request.overwrite,
@@ -279,8 +280,8 @@ class Job:
         )  # fmt: skip
         context.profile = request.profile
         self._check_memory(context, estimate.memory)
-        crew = crew_of(context)
-        on = repr(context) if timed is None else f"{self.comm.size} ranks: {crew.device_name}"
+        rank_devices = rank_devices_of(context)
+        on = repr(context) if timed is None else f"{self.comm.size} ranks: {rank_devices.device_name}"
         self._tell(f"building {self.case.case.name}: {estimate.cells:,} cells on {on}")
         with placed(request.file), activity("building", self.case.case.name):
             made = built(request.application, self.case, context)
@@ -294,7 +295,7 @@ class Job:
         )  # fmt: skip
         session = Session(made, settings, self.folder, self._tell)
         resumed = session.resume(earlier, wanted=self.case.checkpoint.resume)
-        record = first_record(request, context, made, crew, commit(), self._tell)
+        record = first_record(request, context, made, rank_devices, commit(), self._tell)
         record |= {"tuning": tuned} if tuned else {}
         record["inputs"] = self._inputs
         if context.schedule.deterministic == "global" and (divided := self.case.divided):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fluxloom.comm.base import Comm
-from fluxloom.dsl.ranks.ranked import ExchangeTime
+from fluxloom.dsl.ranks.halo_loops import ExchangeTime
 from fluxloom.dsl.run.chain import Chain
 from fluxloom.dsl.run.report import LoopReport
 

@@ -21,7 +21,7 @@ from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, MeshError, did_you_mean
 from fluxloom.dsl.ranks.decompose import PartitionReport
 from fluxloom.mesh import (
-    RankedMesh,
+    DistributedMesh,
     airfoil_mesh,
     box2d,
     box3d,
@@ -269,15 +269,15 @@ def _partition(
         if path is not None:
             prepare_file(path)
     with activity("dividing the mesh", f"{parts} parts"):
-        ranked, mesh = _divide(file, {"format": format, "zone": zone}, parts, cast("Partition", method), given)
-    report = ranked[0].decomposition.report()
+        distributed, mesh = _divide(file, {"format": format, "zone": zone}, parts, cast("Partition", method), given)
+    report = distributed[0].decomposition.report()
     _show(file, report, every_rank=show)
     if json is not None:
         neighbours = [list(others) for others in report.neighbours]
         write_json(json, {"file": file, **asdict(report), "neighbours": neighbours})
     if new is not None:
         owner = np.empty(mesh.n_cells, dtype=np.int32)
-        for rank, part in enumerate(ranked):
+        for rank, part in enumerate(distributed):
             cells = part.parts["cells"]
             owner[cells.numbers[: cells.owned]] = rank
         _save(new, mesh, cell_data={"part": owner}, patches=True)
@@ -285,7 +285,7 @@ def _partition(
 
 def _divide(
     file: str, how: dict[str, Any], parts: int, method: Partition, shares: Sequence[float] | None
-) -> tuple[list[RankedMesh], MeshData]:
+) -> tuple[list[DistributedMesh], MeshData]:
     """Return what each rank would have, and the mesh; the ranks are threads of this process."""
     shape, _, size = file.partition(":")
     if shape == "airfoil" and size:
@@ -299,7 +299,7 @@ def _divide(
     divided = run_threads(
         parts, lambda comm: distribute_mesh(cut(data, comm.rank, comm.size), comm, method=method, shares=shares)
     )
-    return [part.ranked for part in divided], data
+    return [part.distributed for part in divided], data
 
 
 def _require_cells(cells: int, parts: int) -> None:

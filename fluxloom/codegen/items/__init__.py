@@ -1,5 +1,5 @@
 """Loops for GPUs: kernels of work items.
 
 Read `item` (one work item) and `kernels` (a template a race strategy) first, then `kernel_writer`, `blocks` (block
-colours), `teams` and `pairs` (rows that items share).
+colours), `cooperative_rows` and `pairs` (rows that items share).
 """

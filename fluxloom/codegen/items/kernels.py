@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from fluxloom.codegen.items.blocks import write_block_colour
+from fluxloom.codegen.items.cooperative_rows import has_cooperative_rows, team_partials, write_cooperative_rows
 from fluxloom.codegen.items.item import Item, scratch_legs
 from fluxloom.codegen.items.kernel_writer import KernelWriter
 from fluxloom.codegen.items.pairs import in_pairs, pair_partials, write_pairs
-from fluxloom.codegen.items.teams import in_teams, team_partials, write_teams
 from fluxloom.codegen.language.frame import inverse_name
 from fluxloom.codegen.language.group import Member
 from fluxloom.codegen.language.lane import address
@@ -47,7 +47,7 @@ class KernelDriver(KernelWriter):
         if group.work.components > 1:
             return self._split()
         lines = [f"/* {' + '.join(m.spec.name for m in group.members)}: {group.strategy} */"]
-        lines += write_teams(self) if in_teams(group) else getattr(self, f"_{group.strategy}")()
+        lines += write_cooperative_rows(self) if has_cooperative_rows(group) else getattr(self, f"_{group.strategy}")()
         if self.sums.present:
             lines += self._finish()
         return "\n".join([*lines, ""])
@@ -190,7 +190,7 @@ class KernelDriver(KernelWriter):
 
     def _partials(self) -> str:
         """Return the C expression of the number of partial results."""
-        if in_teams(self.group):
+        if has_cooperative_rows(self.group):
             return team_partials(self.group)
         if in_pairs(self.group):
             return pair_partials()

@@ -1,7 +1,7 @@
 """Kernels in which a work item handles two neighbouring rows that are stored column by column.
 
 The values of both, and their places in the tables, come with one load of a vector of two. Each row adds up in its own
-order, so that results are those of one row an item to the last bit (`fluxloom.codegen.packs.abreast`).
+order, so that results are those of one row an item to the last bit (`fluxloom.codegen.packs.row_packs`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fluxloom.codegen.language.group import Group, Member
 from fluxloom.codegen.language.lane import ROW_UNROLL, ElementPrinter, LaneLoop, entry_place, stored_length
 from fluxloom.codegen.language.reduce import PART, combine
 from fluxloom.codegen.language.spec import ArgSpec, LoopSpec
-from fluxloom.codegen.packs.abreast import AbreastLoop, Part, why_not_abreast
+from fluxloom.codegen.packs.row_packs import Part, RowPackLoop, why_no_row_packs
 from fluxloom.core.access import Access
 from fluxloom.kernel import ir
 from fluxloom.kernel.analysis import walk
@@ -27,7 +27,7 @@ ROWS = 2
 
 def why_not_paired(spec: LoopSpec) -> str:
     """Return why a work item cannot handle two neighbouring rows of a loop; empty when it can."""
-    reason = why_not_abreast(spec)
+    reason = why_no_row_packs(spec)
     if reason:
         return reason
     for arg in spec.args:
@@ -157,7 +157,7 @@ def _neighbours(arg: ArgSpec) -> bool:
     return arg.dim == 1 and arg.scalar.floating and arg.scalar.size in (4, 8)
 
 
-class _PairLoop(AbreastLoop):
+class _PairLoop(RowPackLoop):
     """Writes a kernel for two rows: one loop over entries, whose tables and values come in pairs."""
 
     _counter = ""

@@ -1,5 +1,5 @@
 """Loops for processors: vectors of elements.
 
 Read `pack` (load, compute, combine, store) and `wrapper` (the driver around packs) first, then `rows` (vector loads),
-`commit` (increments), `abreast` (neighbouring rows), `contributions`.
+`commit` (increments), `row_packs` (neighbouring rows), `contributions`.
 """

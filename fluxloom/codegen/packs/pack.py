@@ -25,7 +25,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from fluxloom.codegen.language.coop import exposed_locals
 from fluxloom.codegen.language.group import REDUCTION_LANES, Member
 from fluxloom.codegen.language.lane import (
     MEMORY,
@@ -40,9 +39,10 @@ from fluxloom.codegen.language.lane import (
     touched,
 )
 from fluxloom.codegen.language.reduce import combine
+from fluxloom.codegen.language.row_cooperation import exposed_locals
 from fluxloom.codegen.language.spec import ArgSpec, LoopSpec
-from fluxloom.codegen.packs.abreast import AbreastLoop, mentioned
 from fluxloom.codegen.packs.commit import Commit, PackBody
+from fluxloom.codegen.packs.row_packs import RowPackLoop, mentioned
 from fluxloom.codegen.packs.rows import RowShape, chunks, runs
 from fluxloom.core.access import Access
 from fluxloom.core.dtypes import AoS, Blocked, SoA
@@ -158,7 +158,7 @@ def _size(statement: ir.Statement) -> int:
     return sum(node_count(item) for item in walk([statement]))
 
 
-class RolledLoop(AbreastLoop):
+class RolledLoop(RowPackLoop):
     """Writes a kernel for a pack of ``lanes`` elements with its loops outside the loops over lanes.
 
     What is written stands outside any loop over lanes; elements of dats are those of lane ``l``.
@@ -267,7 +267,7 @@ class Pack(PackBody):
 
     def _abreast(self, member: Member) -> None:
         """Write the kernel for a pack of neighbouring rows, or with its loops round those over lanes."""
-        kind = AbreastLoop if member.spec.ragged else RolledLoop
+        kind = RowPackLoop if member.spec.ragged else RolledLoop
         loop = kind(member.spec, member.number, self.dialect, self.compute, self._element)
         loop.lanes, loop.before = self.style.lanes, (f"#pragma omp simd simdlen({self.style.lanes})",)
         loop.note, loop.align = f"{self.style.lanes}: {member.spec.name}", "FL_ALIGN "

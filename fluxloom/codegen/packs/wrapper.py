@@ -11,17 +11,17 @@ from fluxloom.codegen.language.group import CHUNK, REDUCTION_LANES, Group, Membe
 from fluxloom.codegen.language.lane import address
 from fluxloom.codegen.language.reduce import combine, declare, finish, store
 from fluxloom.codegen.language.spec import ArgSpec, Entry
-from fluxloom.codegen.packs.abreast import why_not_abreast
 from fluxloom.codegen.packs.pack import Pack
+from fluxloom.codegen.packs.row_packs import why_no_row_packs
 from fluxloom.codegen.packs.rows import RowShape
 
-__all__ = ["Driver", "rows_abreast"]
+__all__ = ["Driver", "rows_in_pack"]
 
 
-def rows_abreast(group: Group) -> int:
+def rows_in_pack(group: Group) -> int:
     """Return how many neighbouring rows a pack of a group with ragged loops has; 1: they are handled one by one."""
     rows = [m.spec for m in group.members if m.spec.ragged]
-    if group.strategy != "direct" or group.scatter or any(why_not_abreast(spec) for spec in rows):
+    if group.strategy != "direct" or group.scatter or any(why_no_row_packs(spec) for spec in rows):
         return 1
     slices = [a.ragged.slice for spec in rows for a in spec.args if a.ragged is not None]
     return gcd(group.lanes, *slices)  # the one slice of ELL counts as 0
@@ -110,7 +110,7 @@ class Driver:
         group = self.group
         lanes = group.direct_lanes if direct and group.scatter and group.direct_lanes else group.lanes
         if any(m.spec.ragged for m in group.members):
-            lanes = rows_abreast(group)
+            lanes = rows_in_pack(group)
         return PackStyle(
             lanes=lanes,
             listed=listed,

@@ -16,11 +16,11 @@ from fluxloom.device.base import Buffer, Call, Enqueued, Launch
 from fluxloom.device.buffer import gapless
 from fluxloom.device.cuda.bandwidth import cuda_meter
 from fluxloom.device.cuda.buffer import CudaBuffer
-from fluxloom.device.cuda.courier import CudaCourier
 from fluxloom.device.cuda.exchange import assign, import_array, why_not_shared
 from fluxloom.device.cuda.gpu import CudaGpu
 from fluxloom.device.cuda.program import CudaProgram, load_program
 from fluxloom.device.cuda.sequencer import CudaSequencer
+from fluxloom.device.cuda.transfer_queue import CudaTransferQueue
 
 __all__ = ["CudaDevice"]
 
@@ -158,9 +158,9 @@ class CudaDevice(CudaGpu):
         with self.active():
             return CudaSequencer(self, calls)
 
-    def courier(self) -> CudaCourier:
+    def transfer_queue(self) -> CudaTransferQueue:
         """Return a new courier for messages."""
-        return CudaCourier(self)
+        return CudaTransferQueue(self)
 
     def reset_call(self, words: npt.NDArray[np.int64]) -> Call:
         """Return the call that sets every component of a global."""

@@ -1,4 +1,5 @@
 """OpenCL devices of any vendor through pyopencl.
 
-Read `queue` and `device` first, then `program`, `sequencer`, `buffer`, `courier`, `platform` (which devices there are).
+Read `queue` and `device` first, then `program`, `sequencer`, `buffer`, `transfer_queue`, `platform` (which devices
+there are).
 """

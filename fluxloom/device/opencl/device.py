@@ -15,11 +15,11 @@ from fluxloom.device.bandwidth import Meter
 from fluxloom.device.base import Call, Enqueued, Launch
 from fluxloom.device.opencl.bandwidth import opencl_meter
 from fluxloom.device.opencl.buffer import OpenClBuffer
-from fluxloom.device.opencl.courier import OpenClCourier
 from fluxloom.device.opencl.huge_pages import advise_buffer
 from fluxloom.device.opencl.program import OpenClProgram, build
 from fluxloom.device.opencl.queue import NO_MEMORY, OpenClQueue
 from fluxloom.device.opencl.sequencer import OpenClSequencer
+from fluxloom.device.opencl.transfer_queue import OpenClTransferQueue
 
 __all__ = ["OpenClBuffer", "OpenClDevice"]
 
@@ -174,9 +174,9 @@ class OpenClDevice(OpenClQueue):
         """Return a sequence of calls, replayed by enqueueing their kernels."""
         return OpenClSequencer(self, calls)
 
-    def courier(self) -> OpenClCourier:
+    def transfer_queue(self) -> OpenClTransferQueue:
         """Return a new courier for messages."""
-        return OpenClCourier(self)
+        return OpenClTransferQueue(self)
 
     def reset_call(self, words: npt.NDArray[np.int64]) -> Call:
         """Return the call that sets every component of a global."""

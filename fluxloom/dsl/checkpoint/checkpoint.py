@@ -206,13 +206,13 @@ class Checkpoints(Observer):
             return
         with self._aside():
             if self._restored is not None:
-                if self._fresh and not context.ranked and (names := self._log.unknown()):
+                if self._fresh and not context.distributed and (names := self._log.unknown()):
                     self._refuse_look(", ".join(names))
                 return
             if self._fresh:
                 self._log.look(self._calls)
                 # Sums over the ranks are formed after this call.
-                self._fresh = context.ranked
+                self._fresh = context.distributed
             if self._saving is not None:
                 self._saving.looked()
 
@@ -265,7 +265,7 @@ class Checkpoints(Observer):
         context = self._context
         assert context is not None
         # The reference device and the exchanges of ranks look at values themselves.
-        plain = context.device.native and not context.ranked
+        plain = context.device.native and not context.distributed
         busy = self._restored is not None or self._armed or self._saving is not None
         self._next = 0 if busy or not plain else _NEVER if self._marked else self._due.next
 
@@ -275,7 +275,7 @@ class Checkpoints(Observer):
             return self._skip(item, met, self._restored)
         context = self._context
         assert context is not None
-        if context.ranked:
+        if context.distributed:
             with self._aside():
                 self._log.look(self._calls - 1)
         if self._saving is not None:

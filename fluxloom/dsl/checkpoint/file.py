@@ -58,7 +58,7 @@ def numbers_of(dat: Dat) -> npt.NDArray[np.int64] | None:
         When the set has no global numbers.
     """
     part = dat.set.part
-    if part is None and not dat.context.ranked:
+    if part is None and not dat.context.distributed:
         return None
     if part is None:
         raise CheckpointError(

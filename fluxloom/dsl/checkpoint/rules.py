@@ -99,7 +99,7 @@ def _use(loop: Loop) -> Use:
     complete = [
         all(a.access is Access.WRITE for a in arguments if a.data is dat) and _covers(loop, dat) for dat in dats
     ]
-    if loop.context.ranked and any(a.access is Access.WRITE for a in arguments):
+    if loop.context.distributed and any(a.access is Access.WRITE for a in arguments):
         complete = [all(row) for row in zip(*loop.context.comm.allgather(complete), strict=True)]
     return Use(
         loop.name,

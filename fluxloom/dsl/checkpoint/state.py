@@ -98,7 +98,7 @@ def write_state(path: Path, comm: Comm, state: State, about: Mapping[str, Any], 
 
 def _has_spare(dat: Dat) -> bool:
     """Whether values behind the elements belong to the state: maps lead there, on one rank, and loops never come."""
-    return dat.set.stored > dat.set.size and not dat.context.ranked
+    return dat.set.stored > dat.set.size and not dat.context.distributed
 
 
 def _rows(dat: Dat) -> int:

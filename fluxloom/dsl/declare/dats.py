@@ -34,7 +34,7 @@ __all__ = [
 def open_partial(target: Global, access: Access) -> None:
     """Let a global wait: loops are going to reduce into it."""
     context = target.context
-    if not context.ranked or target.waiting is access:
+    if not context.distributed or target.waiting is access:
         return
     if target.waiting is not None:
         form_totals(context, [target])
@@ -260,7 +260,7 @@ class Global:
         if array.shape not in (self.shape, ()):
             raise DatError(f"global {self.name!r}: a value of shape {array.shape} does not fit {self.shape}")
         self.version += 1
-        if self.context.ranked:
+        if self.context.distributed:
             self.context.comm.note(b"%s = %s" % (self.act, value_act(array)))
         self._flat(write=True)[:] = array.ravel() if array.shape else array
 

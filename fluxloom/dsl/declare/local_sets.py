@@ -26,7 +26,7 @@ def local_set(context: Runtime, size: int, name: str, numbers: npt.NDArray[np.in
     numbers
         Of these among the elements of all ranks, which by default number theirs one after the other.
     """
-    if not context.ranked:
+    if not context.distributed:
         return Set(context, size, name)
     sizes = context.comm.allgather(size)
     if numbers is None:

@@ -173,7 +173,7 @@ class Runtime(ABC):
         """Return what checks a loop before it runs."""
 
     @property
-    def ranked(self) -> bool:
+    def distributed(self) -> bool:
         """Whether there are several ranks."""
         return self.comm.size > 1
 

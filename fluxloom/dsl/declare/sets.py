@@ -38,7 +38,7 @@ class Set:
         if size < 0 or size >= 2**31:
             raise DatError(f"set {name!r}: size {size} is outside 0 ... 2**31 - 1")
         self.context = context
-        if part is None and context.ranked and type(self) is Set:
+        if part is None and context.distributed and type(self) is Set:
             raise DatError(
                 f"set {name!r}: there are {context.comm.size} ranks: say which elements this one has, "
                 "context.set(decomposition.parts[name], name)"
@@ -184,7 +184,7 @@ class Subset(Set):
             self._make_room(capacity)
 
     def _make_room(self, capacity: int) -> None:
-        if self.context.ranked and not isinstance(self._parent, Grid):
+        if self.context.distributed and not isinstance(self._parent, Grid):
             raise DatError(f"subset {self.name!r}: on several ranks members can change on a lattice only")
         if not isinstance(capacity, int | np.integer) or not 0 < capacity < 2**31:
             raise DatError(f"subset {self.name!r}: capacity {capacity!r} is no number of elements")

@@ -100,7 +100,7 @@ class HostTransport(Transport):
 
     def __init__(self, context: Runtime, out: Side, into: Side, tag: int) -> None:
         self._out, self._into = out, into
-        self._courier = context.device.courier()
+        self._courier = context.device.transfer_queue()
         self._channel: Channel = context.comm.channel(_messages(out), _messages(into), tag)
 
     def start(self) -> None:
@@ -154,7 +154,7 @@ class MpiTransport(Transport):
     name = "mpi"
 
     def __init__(self, context: Runtime, out: Side, into: Side, tag: int) -> None:
-        from fluxloom.device.cuda.courier import array_of, mark_main, settle_main
+        from fluxloom.device.cuda.transfer_queue import array_of, mark_main, settle_main
 
         self._device: Any = context.device
         self._mark_main, self._settle_main, self._mark = mark_main, settle_main, None

@@ -24,7 +24,7 @@ from fluxloom.dsl.plan.races import RaceInfo
 from fluxloom.toolchain import optimises
 
 if TYPE_CHECKING:
-    from fluxloom.codegen.language.coop import Cooperation
+    from fluxloom.codegen.language.row_cooperation import Cooperation
     from fluxloom.perf.ragged import Grouping
 
 __all__ = [
@@ -60,7 +60,7 @@ def cooperation_of(bound: Bound) -> Cooperation | str:
         return "no argument goes through a ragged map"
     kept: dict[str, Cooperation | str] = vars(bound)
     if "_cooperation" not in kept:  # each schedule of a loop asks
-        from fluxloom.codegen.language.coop import cooperation
+        from fluxloom.codegen.language.row_cooperation import cooperation
 
         kept["_cooperation"] = cooperation(specialise(bound, Numbering()))
     return kept["_cooperation"]
@@ -68,7 +68,7 @@ def cooperation_of(bound: Bound) -> Cooperation | str:
 
 def why_alone(bound: Bound, strategy: str | None, deterministic: str | None) -> str:
     """Return why one item has to handle a whole row under a strategy; empty when several can share it."""
-    from fluxloom.codegen.items.teams import SHARING
+    from fluxloom.codegen.items.cooperative_rows import SHARING
 
     if (strategy or "direct") not in SHARING:
         return f"the strategy {strategy!r} does not go row by row; {', '.join(SHARING[1:])} do"
@@ -133,7 +133,7 @@ def choose_grouping(bound: Bound, strategy: str | None, wanted: Schedule, block:
         Items a group, when the schedule says nothing.
     """
     maps = ragged_maps(bound)
-    from fluxloom.codegen.items.teams import SHARING
+    from fluxloom.codegen.items.cooperative_rows import SHARING
 
     if not maps or (strategy or "direct") not in SHARING:
         return None

@@ -303,8 +303,8 @@ def rank_rows(
     seconds = times | final
     fastest = {True: min(final.values()), False: min(times.values())}
     percents = {s: 100.0 * fastest[s in final] / t if t > 0 else 100.0 for s, t in seconds.items()}
-    ranked = sorted(seconds, key=lambda s: (s not in final, seconds[s]))
-    return tuple(TuneRow(name, s, seconds[s], percents[s], s in final, notes.get(s, "")) for s in ranked)
+    distributed = sorted(seconds, key=lambda s: (s not in final, seconds[s]))
+    return tuple(TuneRow(name, s, seconds[s], percents[s], s in final, notes.get(s, "")) for s in distributed)
 
 
 @dataclass(frozen=True)

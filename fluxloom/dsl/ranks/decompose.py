@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fluxloom.comm.agreement import agree
 from fluxloom.comm.base import Comm
-from fluxloom.comm.rows import Post, spans, stable_order
+from fluxloom.comm.rows import RowExchange, spans, stable_order
 from fluxloom.core.errors import DatError, did_you_mean
 from fluxloom.dsl.declare.directory import Array, Directory, Link, Numbers, number_type
 from fluxloom.dsl.declare.parts import Part
@@ -92,7 +92,7 @@ class Decomposition:
         directory = self._directory(name)
         array, counts = self._alike(name, np.asarray(values), directory.total, "values")
         array = _move(self.comm, array, np.concatenate([[0], np.cumsum(counts)]), directory.starts)
-        ascending = Post(self.comm, directory.owner).forward(array)
+        ascending = RowExchange(self.comm, directory.owner).forward(array)
         result = np.empty_like(ascending)
         result[self._ascending(name)] = ascending
         return result

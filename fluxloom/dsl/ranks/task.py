@@ -389,9 +389,9 @@ def can_begin_anywhere(group: Group, over: Set) -> bool:
         return False
     if isinstance(over, Grid) and any(m.spec.grid is None for m in group.members):
         return False  # spans of a lattice begin with a plane, not where packs want it
-    from fluxloom.codegen.items.teams import in_teams
+    from fluxloom.codegen.items.cooperative_rows import has_cooperative_rows
 
-    return not (in_teams(group) and group.reductions(group.members))  # partial results are those of whole groups
+    return not (has_cooperative_rows(group) and group.reductions(group.members))  # partial results are of groups
 
 
 def sums_together(group: Group, device: Device) -> bool:
@@ -490,7 +490,7 @@ def loop_task(
         together=shared is not None,
         halo_reads=halo_reads(loop.bound, needs) if needs else (),
         private=private_slots(loop.bound),
-        returns=halo_returns(loop.bound) if loop.context.ranked else (),
+        returns=halo_returns(loop.bound) if loop.context.distributed else (),
     )
 
 

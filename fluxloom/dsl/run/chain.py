@@ -13,7 +13,7 @@ from fluxloom.core.errors import LoopError
 from fluxloom.dsl.declare.dats import Dat, Global
 from fluxloom.dsl.declare.links import loop_act, reset_act
 from fluxloom.dsl.declare.runtime import Runtime, among, unique
-from fluxloom.dsl.ranks.ranked import ExchangeTime, RankedSequence, may_be_stale
+from fluxloom.dsl.ranks.halo_loops import DistributedSequence, ExchangeTime, may_be_stale
 from fluxloom.dsl.ranks.task import Reset, Traffic
 from fluxloom.dsl.run.loop import Loop
 from fluxloom.dsl.run.plain import PlainReplay
@@ -107,17 +107,17 @@ class Chain:
             return
         if plain is None:
             plain = self.build()
-        traffic, fused, ranked = self._traffic, self._fused, self.context.ranked
-        if ranked:
+        traffic, fused, distributed = self._traffic, self._fused, self.context.distributed
+        if distributed:
             self.context.comm.note(self._act or self._told())
         if traffic is not None:
             traffic.before()
-        alone = self._agree(plain) if ranked else self._touched()
+        alone = self._agree(plain) if distributed else self._touched()
         if fused is None or not self._versions or alone or not fused.run():
             plain.run()
             if fused is not None:
                 fused.leave()
-            fresh = plain.fresh if ranked else ()
+            fresh = plain.fresh if distributed else ()
         else:
             fresh = fused.fresh
         if traffic is not None:
@@ -208,10 +208,10 @@ class Chain:
         return rows + [r for r in self._plain.reports() if r.calls or not rows]
 
     @property
-    def sequences(self) -> list[RankedSequence]:
+    def sequences(self) -> list[DistributedSequence]:
         """On several ranks, what has run: the loops one by one, then each fused form; none on a rank alone."""
         found = [s for replay in (self._plain, self._fused) if replay is not None for s in replay.sequencers]
-        return [s for s in found if isinstance(s, RankedSequence)]
+        return [s for s in found if isinstance(s, DistributedSequence)]
 
     def exchanges(self) -> list[ExchangeTime]:
         """Return what the exchanges took on this rank, those of the same dats together."""

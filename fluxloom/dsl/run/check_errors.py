@@ -81,7 +81,7 @@ def _element(over: Set, element: int) -> str:
         text = f"{element} ({place}) of {parent.name!r}"
     else:
         text = f"{element} of {parent.name!r}"
-    if parent.context.ranked:
+    if parent.context.distributed:
         whole = f", {int(parent.part.numbers[element])} of all" if parent.part is not None else ""
         text += f" (rank {parent.context.comm.rank}{whole})"
     return text

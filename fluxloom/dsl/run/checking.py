@@ -111,7 +111,7 @@ class _LoopCheck:
         """Check what the loop is about to do."""
         self.calls += 1
         problem = check_maps(self.bound)
-        if self.checker.context.ranked:
+        if self.checker.context.distributed:
             problem = next((p for p in self.checker.context.comm.allgather(problem) if p is not None), None)
         if problem is not None:
             raise problem

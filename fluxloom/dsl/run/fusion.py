@@ -204,7 +204,7 @@ def scatters(loop: Loop) -> bool:
 def agree_on_scatters(loops: list[Loop]) -> None:
     """Let all ranks decide alike which loops may be driven from what they increment: it decides on messages."""
     racing = unique(loop for loop in loops if loop.races.racing)
-    if not racing or not loops[0].context.ranked:
+    if not racing or not loops[0].context.distributed:
         return
     for loop in racing:
         loop.agreed = None

@@ -17,7 +17,7 @@ import numpy as np
 
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.core.errors import FluxloomError
-from fluxloom.dsl.run.together import Team, TimedComm
+from fluxloom.dsl.run.concurrent import Team, TimedComm
 from fluxloom.perf.shares import shares_from_weights, weights_from_rates, weights_from_run
 from fluxloom.perf.tuner import Knob, Point, tabu
 
@@ -25,9 +25,9 @@ __all__ = [
     "Attempt",
     "Balanced",
     "Build",
+    "DistributedProgram",
     "Measured",
     "Program",
-    "RankedProgram",
     "Team",
     "TimedComm",
     "balance",
@@ -70,7 +70,7 @@ Build = Callable[[Sequence[Any], Sequence[float]], Program]
 """Makes the program for some devices and the part of the work that each of them gets."""
 
 
-class RankedProgram:
+class DistributedProgram:
     """A program of which each rank computes its part on a device of its own.
 
     Parameters
@@ -203,7 +203,7 @@ def balance(
     restarts
         Other shares from which the coarse search begins again: it follows improvements and may end in a local minimum.
     comm
-        Ranks, one a device (see `RankedProgram`): all of them call this function, and all go by the slowest
+        Ranks, one a device (see `DistributedProgram`): all of them call this function, and all go by the slowest
         measurement. Give ``rates`` then, equal ones if nothing is known: no device works alone there.
 
     Raises

@@ -9,7 +9,7 @@ from typing import Any
 
 from fluxloom.codegen.language.group import Group, Member
 from fluxloom.codegen.language.spec import Entry, symbol_name
-from fluxloom.codegen.packs.wrapper import rows_abreast
+from fluxloom.codegen.packs.wrapper import rows_in_pack
 from fluxloom.codegen.unit import Unit, generate
 from fluxloom.core.access import Access
 from fluxloom.core.activity import activity
@@ -31,7 +31,7 @@ from fluxloom.dsl.plan.races import RaceInfo, analyse
 from fluxloom.dsl.plan.sites import require_sites
 from fluxloom.dsl.plan.split import components, require_split
 from fluxloom.dsl.plan.stage import require_stage
-from fluxloom.dsl.ranks.ranked import OneTask
+from fluxloom.dsl.ranks.halo_loops import OneTask
 from fluxloom.dsl.ranks.task import Traffic, can_begin_anywhere, loop_task
 from fluxloom.dsl.run.report import LoopReport, layouts, useful_bytes, vectorised
 from fluxloom.kernel.frontend import Kernel
@@ -88,7 +88,7 @@ class Loop:
         self.name = self.bound.name
         self.over = over
         self.context = over.context
-        if self.context.ranked and not self.context.device.native:
+        if self.context.distributed and not self.context.device.native:
             raise LoopError(
                 f"{self.name}: the device {self.context.device.name!r} runs loops on one rank only; on several ranks "
                 "take cpu, opencl or cuda"
@@ -244,7 +244,7 @@ class Loop:
                 value = self.bound.kernel.number(key, value)
             self.constants[key] = value
             self.version += 1
-            if self.context.ranked:
+            if self.context.distributed:
                 self.context.comm.note(f"{self.name}: {key}={value!r}".encode())
             for block, number in self._blocks:
                 block.set_constant(f"{number}_{key}", value)
@@ -327,7 +327,7 @@ class Loop:
         if not self.context.device.native:
             return 1
         ragged = any(a.map is not None and a.map.legs < 0 for a in self.bound.arguments)
-        return rows_abreast(self.group(Numbering())) if ragged else self.schedule.lanes
+        return rows_in_pack(self.group(Numbering())) if ragged else self.schedule.lanes
 
     @property
     def source(self) -> str:
@@ -386,7 +386,7 @@ class _Native:
         self.unit, self.compiled, self.epoch = unit, compiled, context.epoch
         self.blocks: list[ArgumentBlock] = []
         self._traffic = None if context.device.shared else Traffic([loop])
-        if context.ranked:
+        if context.distributed:
             task = loop_task(loop, unit.entries[0], group, numbering, compiled, self.blocks.append)
             self.sequencer: Sequencer = OneTask(context, task, loop_act(loop.bound))
         else:

@@ -12,7 +12,7 @@ from fluxloom.device.base import Device, Program, Sequencer
 from fluxloom.dsl.declare.dats import Dat
 from fluxloom.dsl.plan.bind import Numbering
 from fluxloom.dsl.plan.executable import ArgumentBlock
-from fluxloom.dsl.ranks.ranked import fresh_after, sequence
+from fluxloom.dsl.ranks.halo_loops import fresh_after, sequence
 from fluxloom.dsl.ranks.task import Reset, Task, loop_task, reset_task
 from fluxloom.dsl.run.loop import Loop
 from fluxloom.dsl.run.report import LoopReport, vectorised

@@ -13,7 +13,7 @@ from fluxloom.dsl.declare.runtime import unique
 from fluxloom.dsl.plan.bind import Numbering
 from fluxloom.dsl.plan.executable import ArgumentBlock
 from fluxloom.dsl.plan.plan import Plan, Span, build_plan, limits_of
-from fluxloom.dsl.ranks.ranked import fresh_after, sequence
+from fluxloom.dsl.ranks.halo_loops import fresh_after, sequence
 from fluxloom.dsl.ranks.task import Reset, Task, halo_needs, loop_task, reset_task, sums_together, task_globals
 from fluxloom.dsl.run.fusion import (
     Arrangement,

@@ -186,7 +186,7 @@ def lazy(context: Context, *, longest: int = 24) -> Iterator[LazyLoops]:
         raise LoopError(f"lazy: the context of the loops is wanted, not {type(context).__name__}")
     if not isinstance(longest, int) or longest < 1:
         raise LoopError(f"longest={longest!r}: at least one loop has to wait, and a whole number of them")
-    if context.ranked:
+    if context.distributed:
         raise LoopError("lazy: ranks would run their loops at different moments; put the loops into a Chain")
     outer = context.observer
     if isinstance(outer, LazyLoops):

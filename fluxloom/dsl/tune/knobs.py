@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
-from fluxloom.codegen.packs.wrapper import rows_abreast
+from fluxloom.codegen.packs.wrapper import rows_in_pack
 from fluxloom.core.errors import PlanError
 from fluxloom.dsl.declare.schedule import Schedule
 from fluxloom.dsl.plan import block, lanes, pairs, registers, sites, stage, stream
@@ -80,7 +80,7 @@ def _pack_knobs(loop: Loop, names: list[str], now: Schedule) -> list[Knob]:
     """Return the choices of a loop of packs: block or tile, lanes, streaming stores."""
 
     def abreast(pack: int) -> int:
-        return rows_abreast(replace(loop.group(Numbering()), lanes=pack))
+        return rows_in_pack(replace(loop.group(Numbering()), lanes=pack))
 
     sizes = max((len(block.sizes_allowed(loop.bound, loop.races, name)) for name in names), default=-1)
     return _knobs({

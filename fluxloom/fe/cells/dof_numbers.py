@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.rows import Places, Post, before, block_starts, compress, owner_of
+from fluxloom.comm.rows import Places, RowExchange, before, block_starts, compress, owner_of
 from fluxloom.dsl.declare.parts import Part
 from fluxloom.fe.cells.cell_dofs import DofRanges
 from fluxloom.fe.cells.elements import Lagrange
@@ -101,7 +101,7 @@ def _numbered_edges(part: MeshPart, lagrange: Lagrange, block: Long) -> tuple[Lo
     """Return the keys of the edges of this rank's cells, their numbers, and how many edges there are. Collective."""
     comm, points = part.comm, part.part("nodes").total
     keys = np.unique(pair_keys(block[:, np.array(lagrange.kind.edges)].reshape(-1, 2), points))
-    post = Post(comm, owner_of(keys // points, block_starts(points, comm.size)))
+    post = RowExchange(comm, owner_of(keys // points, block_starts(points, comm.size)))
     known, place = np.unique(post.forward(keys), return_inverse=True)
     first, total = before(comm, known.size)
     return keys, post.back(first + place.reshape(-1)), total
@@ -121,8 +121,8 @@ def _numbered_faces(part: MeshPart, lagrange: Lagrange, block: Long) -> Long:
     own = np.concatenate(told)
     wanted = np.sort(block[:, np.array(lagrange.kind.faces)].reshape(-1, 4), axis=1)
     asked, place = np.unique(wanted, axis=0, return_inverse=True)
-    known = Post(comm, owner_of(own[:, 0], starts)).forward(own)
-    post = Post(comm, owner_of(asked[:, 0], starts))
+    known = RowExchange(comm, owner_of(own[:, 0], starts)).forward(own)
+    post = RowExchange(comm, owner_of(asked[:, 0], starts))
     questions = post.forward(asked)
     _, same = np.unique(np.concatenate([known[:, :4], questions]), axis=0, return_inverse=True)
     same = same.reshape(-1)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.comm.rows import Places, compress
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.declare.parts import Part
@@ -146,8 +146,8 @@ def shared_dofs(part: MeshPart, order: int) -> Dofs:
         For an order that `fluxloom.fe.cells.elements.Lagrange` does not have.
     """
     lagrange = element_of(part.path, [name for name, count in part.blocks.items() if count], order)
-    together(part.comm, lambda: _check_points(part, lagrange))
-    together(part.comm, lambda: _check_elements(part, lagrange))
+    raise_on_all_ranks(part.comm, lambda: _check_points(part, lagrange))
+    raise_on_all_ranks(part.comm, lambda: _check_elements(part, lagrange))
     numbers = DofNumbers.of(part, lagrange)
     whole = part.comm.size == 1
     if whole and numbers.ranges.size > _MOST:

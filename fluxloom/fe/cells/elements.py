@@ -192,7 +192,7 @@ class Lagrange:
             For places of another shape.
         """
         factors, slopes = self._factors(x)
-        slope_of_z = self.order * _slopes_of_coordinates(self)
+        slope_of_z = self.order * _gradients_of_coordinates(self)
         out = np.zeros((*factors.shape[:2], self.dimension))
         for c in range(factors.shape[2]):
             others = np.delete(factors, c, axis=2).prod(axis=2)
@@ -230,7 +230,7 @@ def _corner_levels(item: Lagrange) -> IntArray:
     return np.array(_BOX_CORNERS[: item.corners], dtype=np.int32)[:, : item.dimension]
 
 
-def _slopes_of_coordinates(item: Lagrange) -> FloatArray:
+def _gradients_of_coordinates(item: Lagrange) -> FloatArray:
     """Return the gradients of the coordinates that levels are in, ``(coordinates, d)``."""
     own = np.eye(item.dimension)
     return np.vstack([-np.ones(item.dimension), own]) if item.shape in _SIMPLICES else own

@@ -64,7 +64,7 @@ def receiver(values: Dat, entries: int, name: str) -> tuple[Dat, list[Loop]]:
         On one rank ``values`` itself, and none.
     """
     context = values.set.context
-    if not context.ranked:
+    if not context.distributed:
         return values, []
     pairs = local_set(context, entries, f"{name}.pairs")
     sums = Dat(pairs, name=f"{name}.sums", dtype=values.scalar.numpy)

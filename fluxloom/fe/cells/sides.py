@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.dsl.declare.dats import Dat, Global
 from fluxloom.dsl.declare.maps import Argument, TableMap
@@ -156,7 +156,7 @@ class Sides:
         places = self.places()
         own = faces.indices[: faces.size]
         values = np.zeros(places.shape[:2])
-        values[own] = together(self.mesh.context.comm, lambda: evaluated(flux, places[own], name))
+        values[own] = raise_on_all_ranks(self.mesh.context.comm, lambda: evaluated(flux, places[own], name))
         return self.mesh.context.dat(self.mesh.boundary, values.astype(dtype), name, shape=(self.rule.size,))
 
     def load(self, faces: Subset, flux: Dat | Global, free: Argument, b: Argument, name: str) -> Loop:

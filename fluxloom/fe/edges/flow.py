@@ -30,13 +30,13 @@ from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import abs, exp, log, max, min, sqrt, zeros
 
 __all__ = [
+    "assemble_pressure",
     "constrain",
     "continuity",
     "continuity_terms",
     "convection",
     "correct",
     "energy",
-    "fill",
     "fill_diagonal",
     "friction",
     "imbalance",
@@ -249,7 +249,9 @@ def relaxation(
 
 
 @kernel
-def fill(k: Read, tau: Read, tau_own: Read, free: Read, free_own: Read, dt: Read, h: Write, diagonal: Write):
+def assemble_pressure(
+    k: Read, tau: Read, tau_own: Read, free: Read, free_own: Read, dt: Read, h: Write, diagonal: Write
+):
     """A row of the pressure matrix ``H_IJ = (tau_IJ + dt / 2) L_IJ``, and its diagonal ``-sum_J H_IJ``.
 
     ``k`` is 0 where the point meets itself. Rows and columns of a given pressure have their diagonal alone.

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.core.activity import activity
 from fluxloom.core.dtypes import Layout, SoA
 from fluxloom.core.errors import MeshError, SolverError
@@ -208,11 +208,11 @@ def shared_edge_operators(
         On every rank, see `EdgeOperators.of`; and when a rank has no points.
     """
     context = mesh.context
-    if not context.ranked:
+    if not context.distributed:
         return EdgeOperators.of(
             context, mesh.mesh.data, points=mesh.points, layout=layout, storage=storage, schedule=schedule
         )
-    found, order = together(context.comm, lambda: _assembled(mesh, schedule))
+    found, order = raise_on_all_ranks(context.comm, lambda: _assembled(mesh, schedule))
     place = np.empty(mesh.numbers.size, dtype=np.int64)
     place[order] = np.arange(order.size)
     rows = place[: mesh.points.size]
@@ -267,7 +267,7 @@ def _block(context: Context, mesh: MeshData) -> IntArray:
             f"{path}: edge operators in {mesh.dimension} dimensions need cells of the kind {kind} alone, and the mesh "
             f"has {' and '.join(found) or 'no cells'}; divide the cells, or make a mesh of simplices"
         )
-    if context.ranked:
+    if context.distributed:
         raise MeshError(
             f"{path}: edge operators of a whole mesh are made on one rank, not on {context.comm.size}: take "
             "shared_edge_operators"

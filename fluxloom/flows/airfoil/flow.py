@@ -29,7 +29,7 @@ from fluxloom.mesh.data.mesh import MeshData
 from fluxloom.mesh.data.once import Once
 from fluxloom.mesh.generate.airfoil import AirfoilMesh, airfoil_mesh, airfoil_slice
 from fluxloom.mesh.geometry.metrics import cell_geometry
-from fluxloom.mesh.ranks.distribute import Partition, RankedMesh, distribute
+from fluxloom.mesh.ranks.distribute import DistributedMesh, Partition, distribute
 from fluxloom.run.fields import Fields, Quantity, curl, curl_quantities, gradient_quantities
 from fluxloom.run.flow import Flow, HistoryPanel, Picture, Until
 from fluxloom.run.measures import Averaged, AveragedValue, PointValues
@@ -49,7 +49,7 @@ _WINDOW = (-0.5, 1.5, -0.75, 0.75)
 
 def airfoil_part(
     context: Context, i: int, j: int, method: Partition = "auto", shares: Sequence[float] | None = None
-) -> AirfoilMesh | RankedMesh:
+) -> AirfoilMesh | DistributedMesh:
     """Return what a rank needs of the mesh: everything on a rank alone, else its part, made from slices.
 
     Parameters
@@ -96,7 +96,7 @@ class Airfoil(Flow):
 
     def __init__(
         self,
-        mesh: tuple[int, int] | AirfoilMesh | RankedMesh,
+        mesh: tuple[int, int] | AirfoilMesh | DistributedMesh,
         context: Context | None = None,
         *,
         constants: AirfoilConstants | None = None,
@@ -108,13 +108,13 @@ class Airfoil(Flow):
     ) -> None:
         self.context = context = usual_context(context)
         self.constants, self._shape = constants or AirfoilConstants(), None
-        if not isinstance(mesh, tuple | AirfoilMesh | RankedMesh):
+        if not isinstance(mesh, tuple | AirfoilMesh | DistributedMesh):
             raise SolverError(f"mesh: two integers (i, j) are wanted, or an AirfoilMesh, not {mesh!r}")
         if isinstance(mesh, tuple):
             self._shape = mesh
             with activity("making the mesh", " x ".join(str(count) for count in mesh)):
                 mesh = airfoil_part(context, *mesh, method, shares)
-        self._kept = None if isinstance(mesh, RankedMesh) else mesh
+        self._kept = None if isinstance(mesh, DistributedMesh) else mesh
         self.solver = Solver(context, mesh, self.constants, schedule=schedule, fused=fused, layout=layout)
         self.partition = self.solver.partition
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError
 from fluxloom.core.status import Goal
@@ -47,7 +47,7 @@ from fluxloom.solvers.compressible.values import owned_numbers
 from fluxloom.solvers.flow_spaces import place_in
 
 if TYPE_CHECKING:
-    from fluxloom.fv.gradients.node_gradients import NodeSlopes
+    from fluxloom.fv.gradients.node_gradients import NodeGradients
     from fluxloom.run.stall import Stall
     from fluxloom.run.start import Start as OtherResult
     from fluxloom.solvers.compressible.derived import EddyViscosity, StateGradient
@@ -187,12 +187,12 @@ class Compressible(Flow):
         check_symmetry(conditions, start, stream, domain.volumes, context)
         walls = [name for name, condition in conditions.items() if isinstance(condition, NoSlipWall)]
         distance = domain.wall_distance(walls) if turbulent else None
-        volumes, family = _slopes(domain, scheme.slopes)
+        volumes, family = _gradients(domain, scheme.gradients)
         self.solver = solver = CompressibleFlow(
-            context, volumes, conditions, gas, scheme, distance, source, rotation, slopes=family
+            context, volumes, conditions, gas, scheme, distance, source, rotation, gradients=family
         )  # fmt: skip
         states = start_states(start, stream, gas, volumes.dimension, turbulent=turbulent)
-        found = together(context.comm, lambda: owned_numbers("start", states, volumes, solver.components))
+        found = raise_on_all_ranks(context.comm, lambda: owned_numbers("start", states, volumes, solver.components))
         warn_of_slow_flow(solver, found, 0.0 if stream is None else stream.mach)
         solver.start(found)
         self.steps_of = steps_of(solver, steps or Explicit(scheme.cfl, local=True))
@@ -202,7 +202,7 @@ class Compressible(Flow):
         self.stream, self.partition, self._source = stream, domain.partition, domain.kept()
         self._outside, self._fluxes_of = 0.0 if stream is None else stream.pressure, -1
         self._first, self._residual = 0.0, float("nan")
-        self._fixed, self._bad, self._last = 0, 0, 0
+        self._clipped_faces, self._clipped_cells, self._last = 0, 0, 0
         self._begun, self._places = False, ("", "")
         self._below: Sequence[tuple[str, str]] = ()
         bodies = [name for name, condition in conditions.items() if isinstance(condition, SlipWall | NoSlipWall)]
@@ -277,10 +277,10 @@ class Compressible(Flow):
             self._first, self._begun = self.steps_of.begin(), True
         before = flow.limits
         found = self.steps_of.step(until)
-        self._fixed += found.fixed
-        self._bad += found.bad
-        self._last = flow.limits - before + found.bad
-        if found.fixed:
+        self._clipped_faces += found.clipped_faces
+        self._clipped_cells += found.clipped_cells
+        self._last = flow.limits - before + found.clipped_cells
+        if found.clipped_faces:
             self._last = max(self._last, flow.positivity.mark(self.steps_of.looked))
         self._first = self._first or found.norm
         self._residual = found.norm / self._first if self._first else 0.0
@@ -306,7 +306,8 @@ class Compressible(Flow):
     def columns(self) -> dict[str, float]:
         """Return step, time, residual, and what was limited."""
         found = {"step": float(self.solver.steps), "time": self.solver.time, "residual": self._residual}
-        found |= {"fixed": float(self._fixed), "bad": float(self._bad), "limited": float(self.solver.limits)}
+        clipped = {"clipped_faces": float(self._clipped_faces), "clipped_cells": float(self._clipped_cells)}
+        found |= clipped | {"limited": float(self.solver.limits)}
         return found | self.steps_of.columns()
 
     def goals(self, until: Until) -> Sequence[Goal]:
@@ -314,7 +315,7 @@ class Compressible(Flow):
         time, residual = self.solver.time, self._residual
         ends = [Goal("time.end", "time", until.time, time, until.time <= time)] if until.time else []
         met = residual < until.steady
-        return [*ends, *([Goal("time.drop", "residual", until.steady, residual, met)] if until.steady else [])]
+        return [*ends, *([Goal("time.residual_drop", "residual", until.steady, residual, met)] if until.steady else [])]
 
     def finish(self, folder: ResultFolder, name: str, *, pictures: bool) -> None:
         """Look for what was limited, and where."""
@@ -440,7 +441,7 @@ class Compressible(Flow):
     def clipped_states(self) -> tuple[float, float]:
         """Return how many states stages towards a steady flow have left as they were, and how many there were."""
         stages = len(self.solver.scheme.time.stages)
-        return float(self._bad), float(self.cells) * self.solver.steps * stages
+        return float(self._clipped_cells), float(self.cells) * self.solver.steps * stages
 
     def _most(self, counts: Array) -> tuple[float, str]:
         """Return the largest of some numbers of the owned cells, and its cell and place. Collective."""
@@ -473,12 +474,12 @@ class Compressible(Flow):
 
     def _limited(self) -> Sequence[tuple[str, str]]:
         """Return what was limited to keep density and pressure above 0, where most often, and whether it still was."""
-        if not (self._fixed or self._bad or self.solver.limits):
+        if not (self._clipped_faces or self._clipped_cells or self.solver.limits):
             return ()
         parts = [
-            f"{self._fixed:,} states at faces" if self._fixed else "",
+            f"{self._clipped_faces:,} states at faces" if self._clipped_faces else "",
             f"fluxes of {self.solver.limits:,} cells, step by step" if self.solver.limits else "",
-            f"{self._bad:,} cells kept their state in a stage" if self._bad else "",
+            f"{self._clipped_cells:,} cells kept their state in a stage" if self._clipped_cells else "",
         ]
         often, last = self._places
         text = ", ".join(part for part in parts if part)
@@ -514,14 +515,14 @@ def _scheme(
     return replace(found, cfl=steps.cfl) if isinstance(steps, Explicit) else found
 
 
-def _slopes(domain: FlowDomain, kind: Literal["faces"] | NodeSlopes) -> tuple[ControlVolumes, Family | None]:
-    """Return control volumes with what slopes look at, and what they are found from where that is not across faces."""
+def _gradients(domain: FlowDomain, kind: Literal["faces"] | NodeGradients) -> tuple[ControlVolumes, Family | None]:
+    """Return control volumes with what gradients look at, and the rows of those that are not found across faces."""
     if kind == "faces":
         return domain.volumes, None
     try:
-        return domain.node_slopes(kind)
+        return domain.node_gradients(kind)
     except SolverError as error:
-        raise SolverError(f"slopes: {error}") from None
+        raise SolverError(f"gradients: {error}") from None
 
 
 def _window(flow: CompressibleFlow, bodies: Sequence[str]) -> Window | None:

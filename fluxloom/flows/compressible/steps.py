@@ -17,7 +17,7 @@ from fluxloom.run.results.reports import executables
 from fluxloom.solvers.compressible.cycles import Implicit, ImplicitStep, Multigrid
 from fluxloom.solvers.compressible.flow import FOREVER, CompressibleFlow
 
-__all__ = ["Explicit", "ImplicitRun", "LocalRun", "MultigridRun", "Steps", "Taken", "TimeRun", "steps_of"]
+__all__ = ["Explicit", "ImplicitRun", "LocalRun", "MultigridRun", "StepResult", "Steps", "TimeRun", "steps_of"]
 
 _CLOSE, _WHOLE = 1e-12, 1e-9
 
@@ -25,20 +25,20 @@ Rows = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class Taken:
+class StepResult:
     """What a step did.
 
     Attributes
     ----------
     norm
         Of the residual.
-    fixed, bad
+    clipped_faces, clipped_cells
         States at faces and in cells that were not positive, as in `fluxloom.solvers.compressible.flow.Residuals`.
     """
 
     norm: float
-    fixed: int = 0
-    bad: int = 0
+    clipped_faces: int = 0
+    clipped_cells: int = 0
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Steps(Protocol):
         """Look at the states at the start; return the norm of their residual, 0 if only a step finds it."""
         ...
 
-    def step(self, until: Until) -> Taken:
+    def step(self, until: Until) -> StepResult:
         """Make a step, in time not beyond an end; of a length that is free not beyond a stop either.
 
         Raises
@@ -164,7 +164,7 @@ class LocalRun:
         """Return 0: the norm is that of the last stage of a step."""
         return 0.0
 
-    def step(self, until: Until) -> Taken:
+    def step(self, until: Until) -> StepResult:
         """Make a step."""
         _pace(self.flow, self.how)
         self.flow.iterate()
@@ -213,7 +213,7 @@ class TimeRun(LocalRun):
         super().__init__(flow, how)
         self.length = 0.0
 
-    def step(self, until: Until) -> Taken:
+    def step(self, until: Until) -> StepResult:
         """Make a step."""
         flow, last, dt = self.flow, self.length, self.how.dt
         end = until.time if dt else until.next
@@ -272,7 +272,7 @@ class ImplicitRun:
         """Return the norm of the residual at the start, of all components over their sizes."""
         return self.steps.begin().total
 
-    def step(self, until: Until) -> Taken:
+    def step(self, until: Until) -> StepResult:
         """Make a step, or try one."""
         last = self._last = self.steps.step()
         self._products += last.products
@@ -346,7 +346,7 @@ class MultigridRun:
         self.steps.start()
         return found
 
-    def step(self, until: Until) -> Taken:
+    def step(self, until: Until) -> StepResult:
         """Make a cycle."""
         total = self.steps.step()
         self._lessened += self.steps.lessened()
@@ -413,10 +413,10 @@ def steps_of(flow: CompressibleFlow, how: Explicit | Implicit | Multigrid) -> St
 
 def _pace(flow: CompressibleFlow, how: Explicit) -> None:
     if flow.steps <= how.ramp and how.ramp:
-        flow.pace(how.at(flow.steps))
+        flow.set_cfl(how.at(flow.steps))
 
 
-def _taken(flow: CompressibleFlow, norm: float | None = None) -> Taken:
+def _taken(flow: CompressibleFlow, norm: float | None = None) -> StepResult:
     """Return what a step did; without a norm that of the balance of mass in its last stage."""
     found = flow.residuals()
-    return Taken(float(found.norms[0]) if norm is None else norm, found.fixed, found.bad)
+    return StepResult(float(found.norms[0]) if norm is None else norm, found.clipped_faces, found.clipped_cells)

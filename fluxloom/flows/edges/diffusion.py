@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.declare.dats import Dat
@@ -113,7 +113,7 @@ class Diffusion(ScalarOnPoints):
                 else:
                     check_value(f"{key}.value", one.flux if isinstance(one, FixedFlux) else one, where)
 
-        together(points.context.comm, check)
+        raise_on_all_ranks(points.context.comm, check)
         self.solver = solver = Solver(
             points, conductivity, boundaries, capacity=capacity, source=source, stop=stop, preconditioner=preconditioner
         )  # fmt: skip

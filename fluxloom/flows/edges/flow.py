@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.core.strategies import chosen
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.declare.dats import Dat
@@ -176,7 +176,7 @@ class EdgeFlow(FlowOnPoints):
     ) -> None:
         points = self._settle(mesh, context, boundaries)
         check_walls(points, boundaries)
-        together(points.context.comm, lambda: _check_values(points, viscosity, force))
+        raise_on_all_ranks(points.context.comm, lambda: _check_values(points, viscosity, force))
         self.solver = solver = Solver(
             points, viscosity, boundaries, force=force, scheme=scheme, model=model, stop=stop,
             preconditioner=preconditioner, krylov=krylov,

@@ -8,7 +8,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import chosen, strategy_name
 from fluxloom.dsl.context import Context
@@ -181,7 +181,7 @@ class Transport(ScalarOnPoints):
             for name, one in (given | fluxes).items():
                 check_value(f"boundaries.{name}.value", one, places[points.patches[name].points])
 
-        together(points.context.comm, check)
+        raise_on_all_ranks(points.context.comm, check)
         self.solver = solver = EdgeTransport(
             points, velocity, diffusivity, given, fluxes=fluxes, source=source, scheme=scheme, bounded=bounded
         )  # fmt: skip

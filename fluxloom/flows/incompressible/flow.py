@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import chosen
 from fluxloom.dsl.context import Context
@@ -174,7 +174,7 @@ class Incompressible(FlowInTime):
         if len(mean_velocity) and (callable(force) or np.size(force)):  # pyright: ignore[reportArgumentType]
             raise SolverError("force: give only one of force and mean_velocity")
         check_velocities(cv, boundaries, context.comm)
-        together(context.comm, lambda: _check_values(cv, viscosity, force, scalars))
+        raise_on_all_ranks(context.comm, lambda: _check_values(cv, viscosity, force, scalars))
         self.solver = solver = Solver(
             context, cv, viscosity, boundaries, force=force, stop=solving.stop, preconditioner=solving.preconditioner,
             scheme=how.time, model=model, pressure=solving.method, scalars=scalars, consistent=how.consistent,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError
 from fluxloom.fe.edges.point_mesh import PointMesh
@@ -64,7 +64,7 @@ def check_velocities(volumes: ControlVolumes, boundaries: Mapping[str, Boundary]
         some = known.prescribed
         return float(through[some].sum()), float(size[some].sum()), bool(known.open.any())
 
-    if more := surplus(comm, *together(comm, given)):
+    if more := surplus(comm, *raise_on_all_ranks(comm, given)):
         raise SolverError(
             f"boundaries: the given velocities let {abs(more):.6g} more {'in' if more < 0 else 'out'}, and no patch is "
             "an outflow, where the flow is free"
@@ -92,4 +92,4 @@ def check_walls(mesh: PointMesh, boundaries: Mapping[str, object]) -> None:
                 velocity = finite_vector(f"boundaries.{name}.velocity", wall.velocity, d)
                 _check_wall(name, patch.areas @ velocity, np.linalg.norm(velocity) * patch.size)
 
-    together(mesh.context.comm, given)
+    raise_on_all_ranks(mesh.context.comm, given)

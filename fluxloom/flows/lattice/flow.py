@@ -35,7 +35,7 @@ from fluxloom.flows.lattice.places import BodyPlaces
 from fluxloom.flows.lattice.points import LatticePoints
 from fluxloom.flows.lattice.ranks import Pieces
 from fluxloom.flows.lattice.rates import Rate, bound_row, bytes_of_step
-from fluxloom.flows.lattice.snapshots import Beside
+from fluxloom.flows.lattice.snapshots import BackgroundWriter
 from fluxloom.flows.lattice.sums import KeptNumbers
 from fluxloom.flows.lattice.surface import LatticeSurface
 from fluxloom.flows.lattice.watch import lattice_watch
@@ -43,7 +43,7 @@ from fluxloom.flows.naming import named
 from fluxloom.flows.volumes import usual_context
 from fluxloom.lbm.cells.box import Box
 from fluxloom.lbm.immersed.reports import shares
-from fluxloom.linalg.direct.calls import Relay
+from fluxloom.linalg.direct.calls import MixedChain
 from fluxloom.mesh.data.mesh import MeshData
 from fluxloom.mesh.generate.boxes import box2d, box3d
 from fluxloom.run.fields import Fields, Quantity, curl, curl_quantities, gradient_quantities
@@ -88,7 +88,7 @@ class Lattice(Flow):
         How it begins.
     numerics, immersion
         How it is computed, and immersed bodies in it.
-    look
+    residual_interval
         Steps from one measurement of the residual to the next.
 
     Raises
@@ -103,12 +103,12 @@ class Lattice(Flow):
         self, cells: Sequence[int], units: Units, context: Context | None = None, *,
         boundaries: Mapping[str, Side] | None = None, bodies: Mapping[str, Body] | None = None,
         particles: Particles | None = None, force: Sequence[Given] = (), start: Start = Start(),
-        numerics: Numerics = Numerics(), immersion: Immersion = Immersion(), look: int = 100,
+        numerics: Numerics = Numerics(), immersion: Immersion = Immersion(), residual_interval: int = 100,
     ) -> None:  # fmt: skip
         if len(cells) != units.dimension:
             raise SolverError(f"cells={tuple(cells)}: {units.dimension} numbers are wanted, as units.lower has them")
         self.context = usual_context(context)
-        self.units, self.numerics, self._every = units, numerics, look
+        self.units, self.numerics, self._every = units, numerics, residual_interval
         sides, solids = boundaries or {}, bodies or {}
         self.closed = not solids and particles is None and all(isinstance(one, NoSlip | Slip) for one in sides.values())
         d, shape = units.dimension, tuple(cells[::-1])
@@ -133,7 +133,7 @@ class Lattice(Flow):
         self.solver.initialise(*start.on_lattice(shape, units))
         self.pieces = Pieces(self.solver)
         self.partition = self.pieces.report(numerics.cells.shares)
-        self.beside = Beside(self.solver, self.pieces.window)
+        self.beside = BackgroundWriter(self.solver, self.pieces.window)
         self._numbers = KeptNumbers(self.solver)
         self._places = None if self.boundary is None else BodyPlaces(self.boundary, units)
         self._residual = 1.0
@@ -345,7 +345,7 @@ class Lattice(Flow):
     def chains(self) -> Sequence[Chain]:
         """Every chain of a step, and those of steps that were done in another way before."""
         steps = [self.solver.steps_of(parity) for parity in (0, 1)]
-        now = [chain for step in steps for chain in (step.chains if isinstance(step, Relay) else [step])]
+        now = [chain for step in steps for chain in (step.chains if isinstance(step, MixedChain) else [step])]
         return [*now, *self.solver.retired]
 
     @property
@@ -355,8 +355,8 @@ class Lattice(Flow):
 
     def reports(self) -> Sequence[LoopReport]:
         """Return the counters of each loop or fused group, also of what looks at the flow; then of bodies."""
-        looks = [*self._numbers.chains, *executables(self.solver), *self.beside.loops]
-        loops = merged_reports(unique([*self.chains, *looks]))
+        observables = [*self._numbers.chains, *executables(self.solver), *self.beside.loops]
+        loops = merged_reports(unique([*self.chains, *observables]))
         return [*loops, *([] if self.boundary is None else self.boundary.reports())]
 
     def fields(self) -> Fields:
@@ -418,7 +418,7 @@ class Lattice(Flow):
 
     def _bytes(self) -> float:
         """Return the useful bytes of a cell and a step of this run. Collective."""
-        between = self.solver.loops if self.solver.context.ranked else ()  # beside bodies some run by themselves
+        between = self.solver.loops if self.solver.context.distributed else ()  # beside bodies some run by themselves
         rows = merged_reports([*self.chains, *between])
         return bytes_of_step(self.pieces.comm, rows, self.steps - (self._first or 0), self.solver.cells)
 

@@ -22,7 +22,7 @@ from fluxloom.flows.lattice.fields import (
 )
 from fluxloom.flows.lattice.given.units import Units
 from fluxloom.flows.lattice.ranks import Pieces, fluid_beside, places_of
-from fluxloom.flows.lattice.snapshots import Beside, Layers, Snapshot, Taken
+from fluxloom.flows.lattice.snapshots import BackgroundWriter, HostCopy, Layers, Snapshot
 from fluxloom.run.pictures import draw_image
 from fluxloom.run.results.results import ResultFolder
 from fluxloom.solvers.lattice.flow import LatticeBoltzmann
@@ -42,7 +42,7 @@ class Picture(Protocol):
     """A field in a plane, on rank 0."""
 
     @property
-    def taken(self) -> Taken:
+    def taken(self) -> HostCopy:
         """What it is made of."""
         ...
 
@@ -148,7 +148,7 @@ class LatticeFrames:
         As of `fluxloom.run.measures.Frames`.
     """
 
-    def __init__(self, picture: Picture, beside: Beside, largest: float, *, signed: bool) -> None:
+    def __init__(self, picture: Picture, beside: BackgroundWriter, largest: float, *, signed: bool) -> None:
         self._picture, self._beside, self.largest, self.signed = picture, beside, largest, signed
         self.hidden = picture.hidden
 

@@ -1,9 +1,10 @@
 """What a lattice Boltzmann flow is at a step, on its way to the host while the next steps run.
 
 Density and velocity are put into dats of their own behind the step: one loop. Then the device copies these to the host
-beside what it is asked for next (`fluxloom.device.courier`), and the host waits for the copies, draws and writes in a
-thread of its own, or, on several ranks, some steps later, for all of them have to take part. Where the device works in
-the memory of the host there is nothing to copy, and the work is done at once: its cores are busy with the steps.
+beside what it is asked for next (`fluxloom.device.transfer_queue`), and the host waits for the copies, draws and writes
+in a thread of its own, or, on several ranks, some steps later, for all of them have to take part. Where the device
+works in the memory of the host there is nothing to copy, and the work is done at once: its cores are busy with the
+steps.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from fluxloom.flows.lattice.ranks import gather_rows
 from fluxloom.lbm.streaming.output import moments
 from fluxloom.solvers.lattice.flow import LatticeBoltzmann
 
-__all__ = ["Beside", "Layers", "Snapshot", "Taken"]
+__all__ = ["BackgroundWriter", "HostCopy", "Layers", "Snapshot"]
 
 Array = npt.NDArray[np.float64]
 Work = Callable[[], None]
@@ -35,7 +36,7 @@ _AHEAD = 4
 """Steps that ranks whose devices have memory of their own are ahead of the work on what was taken."""
 
 
-class Taken:
+class HostCopy:
     """Density and velocity of some cells at a step.
 
     Parameters
@@ -59,7 +60,7 @@ class Taken:
 
     def __init__(self, flow: LatticeBoltzmann, above: Dat, u: Dat) -> None:
         self._flow, self.above, self.u = flow, above, u
-        self._courier = flow.context.device.courier()
+        self._courier = flow.context.device.transfer_queue()
         self.step = -1
 
     def _look(self) -> None:
@@ -81,7 +82,7 @@ class Taken:
             self._courier.wait()
 
 
-class Snapshot(Taken):
+class Snapshot(HostCopy):
     """Density and velocity of all cells; on several ranks of this rank's. Taking them is collective.
 
     Parameters
@@ -114,7 +115,7 @@ class Snapshot(Taken):
         return np.where(self._flow.fluid[self._window][..., None], self._flow.memory.read(self.u), 0.0)
 
 
-class Layers(Taken):
+class Layers(HostCopy):
     """Density and velocity of some layers of cells across an axis, in space: as much as a picture needs. Collective.
 
     Parameters
@@ -156,7 +157,7 @@ class Layers(Taken):
         return 1.0 + found[..., 0], found[..., 1:]
 
 
-class Beside:
+class BackgroundWriter:
     """Work of the host on what was taken, beside the steps that follow; in the order in which it was asked for.
 
     Parameters
@@ -169,13 +170,13 @@ class Beside:
 
     def __init__(self, flow: LatticeBoltzmann, window: tuple[slice, ...]) -> None:
         self._flow, self._window = flow, window
-        apart, alone = not flow.context.device.shared, not flow.context.ranked
+        apart, alone = not flow.context.device.shared, not flow.context.distributed
         self._threaded = apart and alone
         self._pool: ThreadPoolExecutor | None = None
         self._ahead = _AHEAD if apart else 0
-        self._running: deque[tuple[Taken, Future[None]]] = deque()
-        self._waiting: deque[tuple[Taken, int, Work]] = deque()
-        self._known: list[Taken] = []
+        self._running: deque[tuple[HostCopy, Future[None]]] = deque()
+        self._waiting: deque[tuple[HostCopy, int, Work]] = deque()
+        self._known: list[HostCopy] = []
 
     @cached_property
     def snapshot(self) -> Snapshot:
@@ -187,7 +188,7 @@ class Beside:
         """What has taken something so far."""
         return [loop for taken in self._known for loop in taken.loops]
 
-    def ask(self, taken: Taken, work: Work) -> None:
+    def ask(self, taken: HostCopy, work: Work) -> None:
         """Take the values of this step, unless that has been done, and have work done on them. Collective.
 
         Parameters
@@ -223,7 +224,7 @@ class Beside:
         while self._waiting and self._waiting[0][1] <= self._flow.steps:
             self._waiting.popleft()[2]()
 
-    def settle(self, taken: Taken | None = None) -> None:
+    def settle(self, taken: HostCopy | None = None) -> None:
         """Wait for all work, or for that on something and what was asked for before; raise what went wrong."""
         while self._has(taken, [item[0] for item in self._running]):
             self._running.popleft()[1].result()
@@ -231,7 +232,7 @@ class Beside:
             self._waiting.popleft()[2]()
 
     @staticmethod
-    def _has(taken: Taken | None, kept: Sequence[Taken]) -> bool:
+    def _has(taken: HostCopy | None, kept: Sequence[HostCopy]) -> bool:
         return bool(kept) if taken is None else any(one is taken for one in kept)
 
     def close(self) -> None:

@@ -48,9 +48,9 @@ class KeptValues:
         self, flow: LatticeBoltzmann, values: Mapping[str, Global | WallSum],
         before: Callable[[int], Sequence[Loop | Reset]] = lambda parity: (),
     ) -> None:  # fmt: skip
-        courier = flow.context.device.courier()
-        assert courier is not None
-        self._flow, self._courier, self._before = flow, courier, before
+        transfer_queue = flow.context.device.transfer_queue()
+        assert transfer_queue is not None
+        self._flow, self._courier, self._before = flow, transfer_queue, before
         self._kept: dict[str, Dat] = {}
         self._loops: list[Loop] = []
         self._chains: dict[int, Chain] = {}
@@ -98,7 +98,8 @@ class KeptNumbers:
 
     def __init__(self, flow: LatticeBoltzmann) -> None:
         self._flow = flow
-        self.apart = flow.context.device.courier() is not None and not flow.context.ranked and flow.immersed is None
+        alone = not flow.context.distributed and flow.immersed is None
+        self.apart = alone and flow.context.device.transfer_queue() is not None
         self._wanted: list[str] = []
         self._others: list[KeptValues] = []
         self._kept: KeptValues | None = None

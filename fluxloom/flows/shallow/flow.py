@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.core.errors import SolverError
 from fluxloom.core.status import Goal
 from fluxloom.dsl.context import Context
@@ -245,7 +245,7 @@ class ShallowWater(Flow):
 
     def mesh(self) -> MeshData:
         """Return the whole mesh; on several ranks it is made anew."""
-        return self._source.whole() if self.context.ranked else self.solver.mesh.data
+        return self._source.whole() if self.context.distributed else self.solver.mesh.data
 
     @property
     def patches(self) -> Sequence[str]:
@@ -259,7 +259,7 @@ class ShallowWater(Flow):
             raise SolverError("until: shallow water flows up to a time: give Time(seconds)")
         if until.time > self.plan.end:
             raise SolverError(f"until: the plan of this flow ends at {self.plan.end:g}, before {until.time:g}")
-        together(self.context.comm, lambda: self.solver.check_given(until.time))
+        raise_on_all_ranks(self.context.comm, lambda: self.solver.check_given(until.time))
 
     # ------------------------------------------------------------------------------------------ state
     @property

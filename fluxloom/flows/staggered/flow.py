@@ -99,7 +99,7 @@ class Staggered(FlowInTime):
         ``(d,)``: along the one axis where it is not zero, which is periodic, the force keeps it; empty: it does not.
     scheme, steps
         How time advances (`AdamsBashforth` or `Wray`), and how long steps are.
-    look
+    residual_interval
         Steps from one measurement of the residual, and of the largest stable step, to the next.
     library
         Of the transforms of the pressure, as `fluxloom.linalg.direct.poisson.Plan` takes it.
@@ -135,7 +135,7 @@ class Staggered(FlowInTime):
         mean_velocity: Sequence[float] = (),
         scheme: StaggeredTimeScheme | None = None,
         steps: StepLengths | None = None,
-        look: int = 10,
+        residual_interval: int = 10,
         library: str = "auto",
     ) -> None:
         _check_values(grid, boundaries or {}, force)
@@ -144,7 +144,7 @@ class Staggered(FlowInTime):
             mean_velocity=mean_velocity, library=library,
         )  # fmt: skip
         solver.initialise(_start(start, solver.context.comm))
-        solver.every, lengths = look, chosen("steps", steps, StepLengths)
+        solver.every, lengths = residual_interval, chosen("steps", steps, StepLengths)
         super().__init__(solver, _Residual(solver), lengths)
         self._stable = 0.0
 

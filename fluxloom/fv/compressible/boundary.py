@@ -107,7 +107,7 @@ class SlipWall(BoundaryCondition):
 class SymmetryPlane(BoundaryCondition):
     """A plane of symmetry: beyond it the flow goes on, mirrored, so that half a flow is the half of the whole.
 
-    Each face mirrors about itself; on curved walls take `SlipWall`. Slopes that look through the nodes of cells, and
+    Each face mirrors about itself; on curved walls take `SlipWall`. Gradients that look through the nodes of cells, and
     faces that move along their normals, see a wall without friction instead.
     """
 

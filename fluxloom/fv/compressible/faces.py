@@ -28,11 +28,11 @@ from fluxloom.fv.compressible.kernels import (
     kept_physical,
     steepness,
 )
-from fluxloom.fv.compressible.viscous_flux import TurbulenceModel, carriers, face_friction, fastest, step_share
+from fluxloom.fv.compressible.viscous_flux import TurbulenceModel, carriers, face_viscous_flux, fastest, step_share
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, select, sqrt, zeros
 
-__all__ = ["gathered", "through_faces", "through_faces_with_friction", "twisted"]
+__all__ = ["gathered", "through_faces", "through_faces_viscous", "twisted"]
 
 
 @func
@@ -67,7 +67,7 @@ def twist(w, g, warp, f, gamma, nv):
 
 
 @func
-def twisted(w, slope, share, near, far, kept, warp, f, gamma, nv):
+def twisted(w, gradient, phi, near, far, kept, warp, f, gamma, nv):
     """Write what a warped face between two cells adds to the flux through it, times its area: ``W_kn dF_k/dx_n``.
 
     State ``(w_l + w_r) / 2`` and gradient ``(phi_l g_l + phi_r g_r) / 2`` are the means of both cells.
@@ -78,12 +78,12 @@ def twisted(w, slope, share, near, far, kept, warp, f, gamma, nv):
         mean[v] = 0.5 * (w[v] + near[v])
     for v in range(5):
         for n in range(3):
-            g[3 * v + n] = 0.5 * (share[v] * slope[3 * v + n] + kept[v] * far[3 * v + n])
+            g[3 * v + n] = 0.5 * (phi[v] * gradient[3 * v + n] + kept[v] * far[3 * v + n])
     twist(mean, g, warp, f, gamma, nv)
 
 
 @func
-def continued_sides(w, slope, share, face, outer, level, left, right, d):
+def continued_sides(w, gradient, phi, face, outer, level, left, right, d):
     """Write both states continued to the face, ``w_i + level phi_i g_i . v_i``; return whether all is physical.
 
     ``v`` is the cell-to-face vector, ``phi`` the limiter value, ``g`` the gradient; a boundary element is not
@@ -95,17 +95,17 @@ def continued_sides(w, slope, share, face, outer, level, left, right, d):
         here = 0.0
         there = 0.0
         for k in range(d):
-            here += slope[0][d * v + k] * (reach * face[d + 1 + k])
-            there += slope[1][d * v + k] * (reach * face[2 * d + 1 + k])
-        left[v] = w[0][v] + part * share[0][v] * here
-        right[v] = w[1][v] + select(outer, 0.0, part * share[1][v] * there)
+            here += gradient[0][d * v + k] * (reach * face[d + 1 + k])
+            there += gradient[1][d * v + k] * (reach * face[2 * d + 1 + k])
+        left[v] = w[0][v] + part * phi[0][v] * here
+        right[v] = w[1][v] + select(outer, 0.0, part * phi[1][v] * there)
     first = kept_physical(w[0], left, d)
     second = kept_physical(w[1], right, d)
     return first and second
 
 
 @func
-def convected(w, slope, share, face, warp, outer, out, gamma, nv, d, inviscid, moving, slow, warped):
+def convected(w, gradient, phi, face, warp, outer, out, gamma, nv, d, inviscid, moving, slow, warped):
     """Write what is carried out of the first element, ``A F(w_l, w_r, n)``, and both waves; return clipped sides.
 
     ``out = A F + W_kn dF_k/dx_n``, and behind it ``A (|u_n - u_f| + s c)`` of each element, with the speed ``u_f`` of
@@ -127,16 +127,16 @@ def convected(w, slope, share, face, warp, outer, out, gamma, nv, d, inviscid, m
     steep = 0.0
     if inviscid.resolves_contacts:
         through = 0.5 * (here + there) - pace
-        steep = select(outer, 0.0, steepness(w[0], w[1], slope[0], slope[1], n, through, face[d], gamma, d))
-    sound = continued_sides(w, slope, share, face, outer, 1.0 - steep, left, right, d)
+        steep = select(outer, 0.0, steepness(w[0], w[1], gradient[0], gradient[1], n, through, face[d], gamma, d))
+    sound = continued_sides(w, gradient, phi, face, outer, 1.0 - steep, left, right, d)
     flux_through(left, right, n, f, pace, gamma, d, inviscid, steep, moving, slow)
     for v in range(2 + d, nv):
         f[v] = f[0] * select(f[0] > 0.0, w[0][v], w[1][v])
     area = face[d]
     for v in range(nv):
-        out[v] = area * select(outer, share[1][v], f[v])
+        out[v] = area * select(outer, phi[1][v], f[v])
     if warped == 1:
-        twisted(w[0], slope[0], share[0], w[1], slope[1], share[1], warp, f, gamma, nv)
+        twisted(w[0], gradient[0], phi[0], w[1], gradient[1], phi[1], warp, f, gamma, nv)
         for v in range(nv):
             out[v] += select(outer, 0.0, f[v])
     inverse = gamma * (1.0 / (w[0][0] * w[1][0]))  # the friction wants the same quotient
@@ -148,16 +148,16 @@ def convected(w, slope, share, face, warp, outer, out, gamma, nv, d, inviscid, m
 
 @kernel
 def through_faces(
-    w: Read, slope: Read, share: Read, face: Read, warp: Read, flux: Write, fixed: Inc,
+    w: Read, gradient: Read, phi: Read, face: Read, warp: Read, flux: Write, fixed: Inc,
     *, gas: Const[Gas], nv: Const[int], d: Const[int], inviscid: Const[Flux], moving: Const[int],
     slow: Const[int], warped: Const[int],
 ):  # fmt: skip
     """What a face stores without viscosity: ``flux = (A F, A (|u_n| + c)_1, A (|u_n| + c)_2)``; see the module.
 
-    ``w``, ``slope`` and ``share`` are those of both elements; constants are those of `gathered` and `Flux`.
+    ``w``, ``gradient`` and ``phi`` are those of both elements; constants are those of `gathered` and `Flux`.
     """
     out = zeros(nv + 2)
-    poor = convected(w, slope, share, face, warp, is_outer(face, d), out, gas.gamma, nv, d, inviscid, moving, slow,
+    poor = convected(w, gradient, phi, face, warp, is_outer(face, d), out, gas.gamma, nv, d, inviscid, moving, slow,
                      warped)  # fmt: skip
     fixed[0] += poor
     for v in range(nv + 2):
@@ -165,14 +165,14 @@ def through_faces(
 
 
 @kernel
-def through_faces_with_friction(
-    w: Read, slope: Read, share: Read, face: Read, warp: Read, flux: Write, fixed: Inc,
+def through_faces_viscous(
+    w: Read, gradient: Read, phi: Read, face: Read, warp: Read, flux: Write, fixed: Inc,
     *, gas: Const[Gas], closure: Const[TurbulenceModel | None], nv: Const[int], d: Const[int],
     inviscid: Const[Flux], moving: Const[int], slow: Const[int], warped: Const[int],
 ):  # fmt: skip
     """What a face stores with viscosity and heat: ``A (F - F_v)``, both waves, and ``A^2`` times `fastest`.
 
-    ``F_v`` is that of `fluxloom.fv.compressible.viscous_flux.face_friction`.
+    ``F_v`` is that of `fluxloom.fv.compressible.viscous_flux.face_viscous_flux`.
     """
     out = zeros(nv + 2)
     n = zeros(d)
@@ -180,7 +180,7 @@ def through_faces_with_friction(
     aside = zeros(d)
     f = zeros(nv)
     outer = is_outer(face, d)
-    poor = convected(w, slope, share, face, warp, outer, out, gas.gamma, nv, d, inviscid, moving, slow,
+    poor = convected(w, gradient, phi, face, warp, outer, out, gas.gamma, nv, d, inviscid, moving, slow,
                      warped)  # fmt: skip
     fixed[0] += poor
     for k in range(d):
@@ -190,13 +190,13 @@ def through_faces_with_friction(
     inverse = 1.0 / (w[0][0] * w[1][0])
     light = w[1][0] * inverse
     thin = w[0][0] * inverse
-    rough = 1.0 / gas.constant
-    first = w[0][1 + d] * light * rough
-    second = w[1][1 + d] * thin * rough
+    over_r = 1.0 / gas.constant
+    first = w[0][1 + d] * light * over_r
+    second = w[1][1 + d] * thin * over_r
     mu, mut, spread = carriers(w[0], w[1], light, thin, first, second, gas.viscosity, closure, nv, d)
     conducted = mu * (1.0 / gas.prandtl) + mut * (1.0 / gas.prandtl_turbulent)
-    face_friction(w[0], slope[0], w[1], slope[1], n, way, aside, light, thin, second - first, mu + mut,
-                  gas.gamma * gas.constant / (gas.gamma - 1.0) * conducted, spread, f, rough, nv, d)  # fmt: skip
+    face_viscous_flux(w[0], gradient[0], w[1], gradient[1], n, way, aside, light, thin, second - first, mu + mut,
+                  gas.gamma * gas.constant / (gas.gamma - 1.0) * conducted, spread, f, over_r, nv, d)  # fmt: skip
     area = select(outer, 0.0, face[d])
     for v in range(nv):
         flux[v] = out[v] - area * f[v]

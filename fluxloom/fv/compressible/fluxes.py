@@ -72,7 +72,7 @@ def enthalpy(w, gamma, d):
 
 
 @func
-def carried(mass, p, w, n, f, gamma, d):
+def advective_flux(mass, p, w, n, f, gamma, d):
     """Write ``F = (m, m u + p n, m H)`` of a mass flow ``m`` that carries a state, and of a pressure."""
     f[0] = mass
     for k in range(d):
@@ -84,7 +84,7 @@ def carried(mass, p, w, n, f, gamma, d):
 def euler(w, n, f, gamma, d):
     """Write the flux ``F(w) = (rho u_n, rho u_n u + p n, rho u_n H)`` and return ``u_n``."""
     un = normal_velocity(w, n, d)
-    carried(w[0] * un, w[1 + d], w, n, f, gamma, d)
+    advective_flux(w[0] * un, w[1 + d], w, n, f, gamma, d)
     return un
 
 
@@ -327,9 +327,9 @@ def ausm(left, right, n, f, gamma, d, cutoff):
               \quad \rho = \tfrac12 (\rho_l + \rho_r) \\
               p &= P_5^+(m_l) p_l + P_5^-(m_r) p_r - K_u P_5^+ P_5^- (\rho_l + \rho_r) f_a c\, (u_{n,r} - u_{n,l})
 
-    and ``F`` is `carried` by the mass flow ``c m rho`` of the side from which it comes (Liou 2006). ``c`` is the lesser
-    of ``c*^2 / max(c*, +-u_n)``, ``c*^2 = 2 (gamma - 1) / (gamma + 1) H``, of both sides; ``f_a`` is that of `hurry`,
-    ``alpha = 3/16 (5 f_a^2 - 4)``. What it carries faster than sound in slow flow, `hurry` says.
+    and ``F`` is `advective_flux` by the mass flow ``c m rho`` of the side from which it comes (Liou 2006). ``c`` is the
+    lesser of ``c*^2 / max(c*, +-u_n)``, ``c*^2 = 2 (gamma - 1) / (gamma + 1) H``, of both sides; ``f_a`` is that of
+    `hurry`, ``alpha = 3/16 (5 f_a^2 - 4)``. What it carries faster than sound in slow flow, `hurry` says.
     """
     ul = normal_velocity(left, n, d)
     ur = normal_velocity(right, n, d)
@@ -350,9 +350,9 @@ def ausm(left, right, n, f, gamma, d, cutoff):
     pr = split_pressure(mr, -1.0, alpha)
     p = pl * left[1 + d] + pr * right[1 + d] - _VELOCITY * pl * pr * 2.0 * density * scale * a * (ur - ul)
     if m > 0.0:
-        carried(a * m * left[0], p, left, n, f, gamma, d)
+        advective_flux(a * m * left[0], p, left, n, f, gamma, d)
     else:
-        carried(a * m * right[0], p, right, n, f, gamma, d)
+        advective_flux(a * m * right[0], p, right, n, f, gamma, d)
 
 
 # --------------------------------------------------------------------------------------------------- schemes

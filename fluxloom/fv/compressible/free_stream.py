@@ -271,7 +271,7 @@ class PointVortex:
 
 @kernel
 def wall_lift(
-    face: Read, w: Read, slope: Read, lift: Inc, *, d: Const[int], order: Const[int], p: float, x: float, y: float
+    face: Read, w: Read, gradient: Read, lift: Inc, *, d: Const[int], order: Const[int], p: float, x: float, y: float
 ):  # fmt: skip
     """Add the lift of a face of a wall, ``L += (p_b - p) A (x n_y - y n_x)``, across a stream along ``(x, y)``.
 
@@ -281,7 +281,7 @@ def wall_lift(
     found = w[1 + d] - p
     if order > 1:
         for k in range(d):
-            found += slope[d * (1 + d) + k] * face[d + 1 + k]
+            found += gradient[d * (1 + d) + k] * face[d + 1 + k]
     lift[0] += found * face[d] * (x * face[1] - y * face[0])
 
 

@@ -46,21 +46,21 @@ def sutherland(temperature, mu0, t0, s):
 
 
 @func
-def viscous(u, slopes, heat, n, f, mu, conductivity, d):
+def viscous(u, gradients, heat, n, f, mu, conductivity, d):
     """Write the viscous flux ``F_v = (0, tau n, u . tau n + kappa dT/dn)``.
 
-    ``tau = mu (grad u + grad u^T - 2/3 div u I)``; ``slopes`` has ``d u_i / d x_j`` at ``d i + j``, ``heat`` is
+    ``tau = mu (grad u + grad u^T - 2/3 div u I)``; ``gradients`` has ``d u_i / d x_j`` at ``d i + j``, ``heat`` is
     ``grad T``, ``conductivity`` is ``kappa``.
     """
     spread = 0.0
     for k in range(d):
-        spread += slopes[d * k + k]
+        spread += gradients[d * k + k]
     flow = 0.0
     work = 0.0
     for i in range(d):
         force = -2.0 / 3.0 * spread * n[i]
         for j in range(d):
-            force += (slopes[d * i + j] + slopes[d * j + i]) * n[j]
+            force += (gradients[d * i + j] + gradients[d * j + i]) * n[j]
         f[1 + i] = mu * force
         work += mu * force * u[i]
         flow += heat[i] * n[i]
@@ -485,8 +485,8 @@ def _shock(mach: float, beta: float, turning: float, gamma: float) -> Shock:
     """Return the ratios across a shock from the Mach number normal to it (NACA 1135, eq. 93 to 99)."""
     check_gamma(gamma)
     _check_supersonic(mach)
-    slope = 1.0 if beta == 90.0 else sin(radians(beta))
-    n2 = max((mach * slope) ** 2, 1.0)
+    gradient = 1.0 if beta == 90.0 else sin(radians(beta))
+    n2 = max((mach * gradient) ** 2, 1.0)
     pressure = 1.0 + 2.0 * gamma / (gamma + 1.0) * (n2 - 1.0)
     density = (gamma + 1.0) * n2 / ((gamma - 1.0) * n2 + 2.0)
     behind = math.sqrt((1.0 + 0.5 * (gamma - 1.0) * n2) / (gamma * n2 - 0.5 * (gamma - 1.0)))

@@ -23,11 +23,11 @@ from fluxloom.fv.gradients.limiters import Limiter, minor
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, max, min, select, sqrt, zeros
 
-__all__ = ["followed", "limited_slopes", "limited_slopes_of_few", "slopes"]
+__all__ = ["gradients", "limited_gradients", "limited_gradients_of_few", "relax_limiter"]
 
 
 @kernel
-def slopes(w: Read, near: Read, weights: Read, slope: Write, *, nv: Const[int], d: Const[int]):
+def gradients(w: Read, near: Read, weights: Read, gradient: Write, *, nv: Const[int], d: Const[int]):
     """Gradients by least squares, ``dq/dx = sum_j g_j (q_j - q)``."""
     g = zeros(nv * d)
     for j in range(len(near)):
@@ -36,7 +36,7 @@ def slopes(w: Read, near: Read, weights: Read, slope: Write, *, nv: Const[int], 
             for k in range(d):
                 g[d * v + k] += weights[j][k] * jump
     for i in range(nv * d):
-        slope[i] = g[i]
+        gradient[i] = g[i]
 
 
 @func
@@ -114,12 +114,12 @@ def reached_along(w, near, ways, push, d):
 
 
 @kernel
-def limited_slopes(
-    w: Read, near: Read, weights: Read, ways: Read, scale: Read, slope: Write, share: Write,
+def limited_gradients(
+    w: Read, near: Read, weights: Read, ways: Read, scale: Read, gradient: Write, phi: Write,
     *, nv: Const[int], d: Const[int], limiter: Const[Limiter], faces: Const[int], wide: Const[int], rough: float,
     most: float,
 ):  # fmt: skip
-    """`slopes`, and the limiter value of each that keeps values at faces between the least and the largest ones around.
+    """`gradients`, and the limiter value of each that keeps values at faces between those around.
 
     ``phi_v = min_f phi(c_f, low_v, high_v, e)`` with ``c_f = g_v . v_f``; of the velocity ``phi(|c_f|^2, 0, max_j c_f .
     (u_j - u), e |c_f|^2)``, along its own changes (`fluxloom.fv.gradients.limiters`), so that it does not depend on the
@@ -132,7 +132,7 @@ def limited_slopes(
     found as a fraction: one division a component. ``faces`` are the most that a row has, with ``wide`` 1, where
     elements around are not those across faces, one more: their changes are kept until all differences are known. With 1
     none are, and each looks at all differences: work items have no memory of their own to keep them in. For those with
-    few faces there is `limited_slopes_of_few`.
+    few faces there is `limited_gradients_of_few`.
     """
     g = zeros(nv * d)
     low = zeros(nv)
@@ -178,17 +178,17 @@ def limited_slopes(
             a, b = limiter(square[i], 0.0, along[i], (unlimited[i] + minor(square[i], reach)) * square[i])
             least_share(top, below, 1, a, b)
     for v in range(nv):
-        share[v] = top[1] / below[1] if 1 <= v <= d else top[v] / below[v]
+        phi[v] = top[1] / below[1] if 1 <= v <= d else top[v] / below[v]
     for i in range(nv * d):
-        slope[i] = g[i]
+        gradient[i] = g[i]
 
 
 @kernel
-def limited_slopes_of_few(
-    w: Read, near: Read, weights: Read, ways: Read, scale: Read, slope: Write, share: Write,
+def limited_gradients_of_few(
+    w: Read, near: Read, weights: Read, ways: Read, scale: Read, gradient: Write, phi: Write,
     *, nv: Const[int], d: Const[int], limiter: Const[Limiter], faces: Const[int], rough: float, most: float,
 ):  # fmt: skip
-    """`limited_slopes` of cells with at most a known number of faces, by work items: ``phi_v = min_f phi(g_v . v_f)``.
+    """`limited_gradients` of cells with at most some faces, by work items: ``phi_v = min_f phi(g_v . v_f)``.
 
     Loops over faces are unrolled, so that differences of the velocity are kept in registers.
     """
@@ -241,13 +241,13 @@ def limited_slopes_of_few(
             a, b = limiter(square, 0.0, along, (rest * scale[1] + minor(square, reach)) * square)
             least_share(top, below, 1, a, b)
     for v in range(nv):
-        share[v] = top[1] / below[1] if 1 <= v <= d else top[v] / below[v]
+        phi[v] = top[1] / below[1] if 1 <= v <= d else top[v] / below[v]
     for i in range(nv * d):
-        slope[i] = g[i]
+        gradient[i] = g[i]
 
 
 @kernel
-def followed(wanted: Read, share: RW, *, weight: float, nv: Const[int]):
+def relax_limiter(wanted: Read, phi: RW, *, weight: float, nv: Const[int]):
     """Limiter values that follow those wanted now, ``phi += weight (wanted - phi)``."""
     for v in range(nv):
-        share[v] += weight * (wanted[v] - share[v])
+        phi[v] += weight * (wanted[v] - phi[v])

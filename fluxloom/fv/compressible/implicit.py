@@ -126,7 +126,7 @@ def add_upwinding(z, u, n, f, d, mean, un, kinetic, h, a, part):
 
 
 @func
-def add_friction(w, u, z, n, f, d, constant, mu, conductivity):
+def add_viscous_flux(w, u, z, n, f, d, constant, mu, conductivity):
     """Add what a change on one side of a thin layer takes of momentum and energy, both viscosities over its width.
 
     ``f_u += mu (z_u + (z_u . n) n / 3)``, ``f_E += u . mu (...) + kappa (z_p - p / rho z_rho) / (rho R_g)`` (Blazek,
@@ -158,7 +158,7 @@ def side_change(
         f[v] = 0.5 * f[v]
     add_upwinding(z, u, n, f, d, rho, un, kinetic, h, a, 0.5 * side)
     if gas.viscosity is not None:
-        add_friction(mean, u, z, n, f, d, gas.constant, side * mu, side * conductivity)
+        add_viscous_flux(mean, u, z, n, f, d, gas.constant, side * mu, side * conductivity)
     if nv == d + 3:
         mass = rho * un
         f[2 + d] = (0.5 * (mass + side * fabs(mass)) + side * spread) * z[2 + d]
@@ -256,7 +256,7 @@ def boundary_balance(states, kind, par, n, w, f, share, gas, d):
             g[v] = 0.0
         for k in range(d):
             u[k] = b[1 + k]
-        add_friction(w, u, z, n, g, d, gas.constant, mu, conductivity)
+        add_viscous_flux(w, u, z, n, g, d, gas.constant, mu, conductivity)
         for v in range(2 + d):
             f[v] += select(is_slip(states, kind), 0.0, g[v])
         push += select(is_mirror(states, kind, par), 4.0 / 3.0 * mu, 0.0)
@@ -360,7 +360,7 @@ def blocks(
 
 @kernel
 def destruction_blocks(
-    w: Read, slope: Read, distance: Read, volume: Read, block: RW,
+    w: Read, gradient: Read, distance: Read, volume: Read, block: RW,
     *, gas: Const[Gas], closure: Const[TurbulenceModel], d: Const[int],
 ):  # fmt: skip
     """Add ``V rho max(-dS / dnut, 0)`` of the source of a model of turbulence to the diagonal; what it gains is left.
@@ -369,7 +369,7 @@ def destruction_blocks(
     """
     nut = w[2 + d]
     nu = molecular(gas, w[1 + d] / (w[0] * gas.constant)) / w[0]
-    spin = vorticity(slope, d)
+    spin = vorticity(gradient, d)
     step = _STEP * (fabs(nut) + nu)
     loss = closure.source(nut, nu, spin, distance[0]) - closure.source(nut + step, nu, spin, distance[0])
     rate = volume[0] * w[0] * max(loss, 0.0) / step

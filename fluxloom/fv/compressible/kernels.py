@@ -1,10 +1,10 @@
 r"""Loops of a compressible flow over cells: the sum of fluxes, the step.
 
 Everything lives on *elements* (`fluxloom.fv.geometry.cell_faces`): primitive states ``w = (rho, u_1 ... u_d, p)``,
-with a model of turbulence its variable behind them, ``nv`` components; slopes ``(nv, d)`` at ``d v + k``, and the share
-of each slope that a limiter leaves. The shares of a boundary element are not shares: they are the flux out of its face,
-per unit of area, which a loop over the boundary has put there. So no kernel over cells knows a kind of boundary, and
-what the walls feel is there to be summed.
+with a model of turbulence its variable behind them, ``nv`` components; gradients ``(nv, d)`` at ``d v + k``, and the
+share of each gradient that a limiter leaves. The shares of a boundary element are not shares: they are the flux out of
+its face, per unit of area, which a loop over the boundary has put there. So no kernel over cells knows a kind of
+boundary, and what the walls feel is there to be summed.
 
 .. math:: V \frac{d U}{d t} = R, \quad R = -\sum_f A_f f(w_l, w_r, n_f)
 
@@ -30,8 +30,22 @@ from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, isfinite, max, min, select, sqrt, zeros
 
 __all__ = [
-    "COLD", "LEAST", "LIFE", "advance", "boundary_flux", "common_step", "complete", "face_states", "gained",
-    "image_number", "image_slopes", "image_state", "image_states", "least_step", "local_step", "turned",
+    "COLD",
+    "LEAST",
+    "LIFE",
+    "add_coriolis",
+    "add_source",
+    "advance",
+    "boundary_flux",
+    "common_step",
+    "face_states",
+    "image_gradients",
+    "image_number",
+    "image_state",
+    "image_states",
+    "last_stage",
+    "least_step",
+    "local_step",
 ]  # fmt: skip
 
 COLD = 1e-12
@@ -48,7 +62,7 @@ LEAST = 0.01
 
 
 @func
-def steepness(w, near, slope, far, n, un, area, gamma, d):
+def steepness(w, near, gradient, far, n, un, area, gamma, d):
     r"""Return how much of a shock there is whose pressure changes along a face between two cells, from 0 to 1.
 
     .. math:: \min\Big(\frac{r^2 - r_0^2}{r_1^2 - r_0^2}, 1\Big) \max(1 - M_n^2, 0) \quad
@@ -62,10 +76,10 @@ def steepness(w, near, slope, far, n, un, area, gamma, d):
     square = 0.0
     spread = 0.0
     for k in range(d):
-        g = slope[d * (1 + d) + k] + far[d * (1 + d) + k]
+        g = gradient[d * (1 + d) + k] + far[d * (1 + d) + k]
         along += g * n[k]
         square += g * g
-        spread += slope[d * (1 + k) + k] + far[d * (1 + k) + k]
+        spread += gradient[d * (1 + k) + k] + far[d * (1 + k) + k]
     size = area * area if d == 2 else area
     both = w[1 + d] + near[1 + d]
     change = (square - along * along) * size
@@ -132,7 +146,7 @@ def flux_through(left, right, n, f, pace, gamma, d, inviscid, steep, moving, slo
 
 
 @kernel
-def turned(
+def add_coriolis(
     w: Read, rate: Read, volume: Read, swept: Read, res: RW, *, gamma: float, nv: Const[int], d: Const[int]
 ):
     """Add ``R -= V rho omega x u``: the momentum of the gas seen from axes that turn with ``rate``, ``(3,)``.
@@ -184,19 +198,19 @@ def kept_physical(w, at_face, d):
 
 
 @kernel
-def gained(source: Read, volume: Read, res: RW, *, nv: Const[int]):
+def add_source(source: Read, volume: Read, res: RW, *, nv: Const[int]):
     """Add what a given source brings, per unit of volume and time: ``R += V S``."""
     for v in range(nv):
         res[v] += volume[0] * source[v]
 
 
 @func
-def continued(w, slope, share, face, inside, nv, d):
+def continued(w, gradient, phi, face, inside, nv, d):
     """Write the state of a cell continued to a face of it, ``w_f = w + phi grad w . v``; see `kept_physical`."""
     for v in range(nv):
         inside[v] = w[v]
         for k in range(d):
-            inside[v] += share[v] * slope[d * v + k] * face[d + 1 + k]
+            inside[v] += phi[v] * gradient[d * v + k] * face[d + 1 + k]
     kept_physical(w, inside, d)
 
 
@@ -223,7 +237,7 @@ def mirror_flux(inside, n, f, gamma, d, inviscid, steep, slow):
 
 @kernel
 def boundary_flux(
-    kind: Read, par: Read, face: Read, w: Read, slope: Read, share: Read, out: Write,
+    kind: Read, par: Read, face: Read, w: Read, gradient: Read, phi: Read, out: Write,
     *, gas: Const[Gas], states: Const[tuple[FaceState, ...]], nv: Const[int], d: Const[int], moving: Const[int],
     inviscid: Const[Flux],
     slow: Const[int],
@@ -240,7 +254,7 @@ def boundary_flux(
     f = zeros(2 + d)
     for k in range(d):
         n[k] = face[k]
-    continued(w, slope, share, face, inside, nv, d)
+    continued(w, gradient, phi, face, inside, nv, d)
     boundary_state(states, kind[0], par, n, inside, b, gas.gamma, d)
     if moving == 1:
         for k in range(d):
@@ -251,7 +265,7 @@ def boundary_flux(
     if is_mirror(states, kind[0], par):
         steep = 0.0
         if inviscid.resolves_contacts:
-            steep = steepness(w, w, slope, slope, n, 0.0, face[d], gas.gamma, d)
+            steep = steepness(w, w, gradient, gradient, n, 0.0, face[d], gas.gamma, d)
         for v in range(2 + d):
             inside[v] -= steep * (inside[v] - w[v])
         mirror_flux(inside, n, f, gas.gamma, d, inviscid, steep, slow)
@@ -263,7 +277,7 @@ def boundary_flux(
 
 @kernel
 def face_states(
-    kind: Read, par: Read, face: Read, w: Read, slope: Read, out: Write,
+    kind: Read, par: Read, face: Read, w: Read, gradient: Read, out: Write,
     *, gamma: float, states: Const[tuple[FaceState, ...]], nv: Const[int], d: Const[int],
 ):  # fmt: skip
     """The state of a boundary element, ``b(w + grad w . v)``: what gradients are found from.
@@ -279,7 +293,7 @@ def face_states(
         n[k] = face[k]
     for v in range(nv):
         whole[v] = 1.0
-    continued(w, slope, whole, face, inside, nv, d)
+    continued(w, gradient, whole, face, inside, nv, d)
     boundary_state(states, kind[0], par, n, inside, b, gamma, d)
     for v in range(2 + d):
         out[v] = b[v]
@@ -368,7 +382,7 @@ def advance(
 
 
 @kernel
-def complete(
+def last_stage(
     w: Read, res: Read, step: Read, out: RW, kept: Write, norm: Inc, bad: Inc, guard: RW | None,
     *, gamma: float, nv: Const[int], d: Const[int], a: float, b: float, c: float,
 ):  # fmt: skip
@@ -404,21 +418,21 @@ def image_state(kind: Read, turns: Read, w: Read, out: Write, *, nv: Const[int],
 
 
 @kernel
-def image_slopes(
-    kind: Read, turns: Read, slope: Read, share: Read, out: Write, kept: Write, *, nv: Const[int], d: Const[int]
+def image_gradients(
+    kind: Read, turns: Read, gradient: Read, phi: Read, out: Write, kept: Write, *, nv: Const[int], d: Const[int]
 ):
-    """The slopes of the partner, turned: ``T g`` of a scalar, ``T g T^T`` of the velocity; and their shares."""
+    """The gradients of the partner, turned: ``T g`` of a scalar, ``T g T^T`` of the velocity; and their shares."""
     base = (-1 - kind[0]) * d * d
     for v in range(nv):
-        kept[v] = share[v]
+        kept[v] = phi[v]
         for k in range(d):
             total = 0.0
             for m in range(d):
                 if 1 <= v <= d:
                     for i in range(d):
-                        total += turns[base + d * (v - 1) + i] * turns[base + d * k + m] * slope[d * (1 + i) + m]
+                        total += turns[base + d * (v - 1) + i] * turns[base + d * k + m] * gradient[d * (1 + i) + m]
                 else:
-                    total += turns[base + d * k + m] * slope[d * v + m]
+                    total += turns[base + d * k + m] * gradient[d * v + m]
             out[d * v + k] = total
 
 

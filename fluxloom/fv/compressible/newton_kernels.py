@@ -19,9 +19,9 @@ from fluxloom.kernel.intrinsics import fabs, max, min, select, sqrt, zeros
 __all__ = [
     "derivative",
     "keep",
+    "local_rate",
     "measure",
     "moved",
-    "pace",
     "perturb",
     "scaled",
     "shorten",
@@ -39,7 +39,7 @@ def keep(res: Read, speed: Read, base: Write, waves: Write, *, nv: Const[int]):
 
 
 @kernel
-def pace(waves: Read, even: Read, volume: Read, rate: Write, *, cfl: float):
+def local_rate(waves: Read, even: Read, volume: Read, rate: Write, *, cfl: float):
     """``V / dt = even sum A (|u_n| + c) / (2 cfl)`` of a step of ``cfl``, 0 for boundary elements.
 
     ``even`` times the waves counts: 1, or less for a thin cell, so that its step is that of a cube of its volume.

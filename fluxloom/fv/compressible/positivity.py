@@ -31,10 +31,10 @@ from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, max, min, select, zeros
 
 __all__ = [
+    "clip_cells",
     "differences",
     "lessened",
     "lessened_outside",
-    "mended_cells",
     "outside_differences",
     "replaced",
     "shares",
@@ -246,8 +246,8 @@ def tally(volume: Read, touched: Read, guard: RW, limited: RW, recent: Write, co
 
 
 @kernel
-def mended_cells(
-    w: Read, slope: Read, share: Read, face: Read, sign: Read, limited: RW, recent: RW, count: Inc,
+def clip_cells(
+    w: Read, gradient: Read, share: Read, face: Read, sign: Read, limited: RW, recent: RW, count: Inc,
     *, kept: float, d: Const[int],
 ):  # fmt: skip
     """Count a step where the linear state of a cell has too little density or pressure at one of its faces.
@@ -261,8 +261,8 @@ def mended_cells(
         p = 0.0
         for k in range(d):
             way = select(sign[j] < 0.0, face[j][2 * d + 1 + k], face[j][d + 1 + k])
-            rho += slope[k] * way
-            p += slope[d * (1 + d) + k] * way
+            rho += gradient[k] * way
+            p += gradient[d * (1 + d) + k] * way
         few = w[0] + share[0] * rho < LEAST * w[0] or w[1 + d] + share[1 + d] * p < LEAST * w[1 + d]
         poor = select(few, 1.0, poor)
     before = kept * recent[0]

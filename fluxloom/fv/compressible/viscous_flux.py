@@ -33,7 +33,7 @@ from fluxloom.fv.compressible.gas import Gas, viscous
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import max, select, sqrt, zeros
 
-__all__ = ["TurbulenceModel", "boundary_friction", "eddy_viscosity", "friction", "mirror_waves", "turbulence"]
+__all__ = ["TurbulenceModel", "boundary_viscous_flux", "eddy_viscosity", "mirror_waves", "turbulence", "viscous_flux"]
 
 _HERE = {"spalart-allmaras": "fluxloom.fv.compressible.spalart_allmaras:SpalartAllmaras"}
 
@@ -95,14 +95,14 @@ def corrected(g, jump, way, inverse, first, d):
 
 
 @func
-def heat_slope(w, slope, light, heat, rough, d):
+def heat_gradient(w, gradient, light, heat, over_r, d):
     """Add half the gradient of the temperature in a cell to ``heat``, ``(grad p - p / rho grad rho) / (2 rho R_g)``.
 
-    ``light`` is ``1 / rho``, ``rough`` is ``1 / R_g``.
+    ``light`` is ``1 / rho``, ``over_r`` is ``1 / R_g``.
     """
-    share = 0.5 * light * rough
+    share = 0.5 * light * over_r
     for k in range(d):
-        heat[k] += share * (slope[d * (1 + d) + k] - w[1 + d] * light * slope[k])
+        heat[k] += share * (gradient[d * (1 + d) + k] - w[1 + d] * light * gradient[k])
 
 
 @func
@@ -135,12 +135,12 @@ def diffused(w, mu, rate, closure, d):
 
 
 @func
-def vorticity(slope, d):
+def vorticity(gradient, d):
     """Return the size of the vorticity, ``sqrt(sum_{i > k} (du_i/dx_k - du_k/dx_i)^2)``, of the gradients of a cell."""
     square = 0.0
     for i in range(d):
         for k in range(i):
-            curl = slope[d * (1 + i) + k] - slope[d * (1 + k) + i]
+            curl = gradient[d * (1 + i) + k] - gradient[d * (1 + k) + i]
             square += curl * curl
     return sqrt(square)
 
@@ -167,8 +167,8 @@ def carriers(w, near, light, thin, first, second, viscosity, closure, nv, d):
 
 
 @func
-def face_friction(
-    w, slope, near, far, n, way, aside, light, thin, warmer, viscosity, conductivity, spread, f, rough, nv, d
+def face_viscous_flux(
+    w, gradient, near, far, n, way, aside, light, thin, warmer, viscosity, conductivity, spread, f, over_r, nv, d
 ):  # fmt: skip
     """Write the viscous flux into an element through a face, per unit of area: `viscous`, with gradients `corrected`.
 
@@ -176,7 +176,7 @@ def face_friction(
     5.4.2). ``near`` and ``far`` are state and gradients of the element across, ``n`` and ``way`` lead to it, ``aside``
     leads from the middle of that way to the middle of the face, where stress does its work. ``light`` and ``thin`` are
     ``1 / rho`` of both, ``warmer`` is its temperature above that of the element. ``viscosity``, ``conductivity`` and
-    ``spread`` are those at the face of momentum, heat and the model's variable; ``rough`` is ``1 / R_g``.
+    ``spread`` are those at the face of momentum, heat and the model's variable; ``over_r`` is ``1 / R_g``.
     """
     u = zeros(d)
     heat = zeros(d)
@@ -188,12 +188,12 @@ def face_friction(
         square += way[k] * way[k]
         u[k] = 0.5 * (w[1 + k] + near[1 + k])
     inverse = 1.0 / square
-    heat_slope(w, slope, light, heat, rough, d)
-    heat_slope(near, far, thin, heat, rough, d)
+    heat_gradient(w, gradient, light, heat, over_r, d)
+    heat_gradient(near, far, thin, heat, over_r, d)
     corrected(heat, warmer, way, inverse, 0, d)
     for i in range(d):
         for k in range(d):
-            g[d * i + k] = 0.5 * (slope[d * (1 + i) + k] + far[d * (1 + i) + k])
+            g[d * i + k] = 0.5 * (gradient[d * (1 + i) + k] + far[d * (1 + i) + k])
         corrected(g, near[1 + i] - w[1 + i], way, inverse, d * i, d)
         for k in range(d):
             u[i] += g[d * i + k] * aside[k]
@@ -202,7 +202,7 @@ def face_friction(
         f[v] = flow[v]
     if nv == d + 3:
         for k in range(d):
-            h[k] = 0.5 * (slope[d * (2 + d) + k] + far[d * (2 + d) + k])
+            h[k] = 0.5 * (gradient[d * (2 + d) + k] + far[d * (2 + d) + k])
         corrected(h, near[2 + d] - w[2 + d], way, inverse, 0, d)
         rate = 0.0
         for k in range(d):
@@ -230,19 +230,19 @@ def step_share(waves, density, volume):
 
 
 @kernel
-def friction(
-    w: Read, slope: Read, near: Read, far: Read, face: Read, sign: Read, volume: Read, res: RW, speed: RW,
+def viscous_flux(
+    w: Read, gradient: Read, near: Read, far: Read, face: Read, sign: Read, volume: Read, res: RW, speed: RW,
     *, gas: Const[Gas], closure: Const[TurbulenceModel | None], nv: Const[int], d: Const[int],
 ):  # fmt: skip
     """Add the viscous fluxes between cells, ``R += sum_f A F_v``, and to ``speed`` what they take of the step."""
     total = zeros(nv)
     waves = 0.0
-    rough = 1.0 / gas.constant
+    over_r = 1.0 / gas.constant
     laminar = 1.0 / gas.prandtl
     eddies = 1.0 / gas.prandtl_turbulent
     heat_capacity = gas.gamma * gas.constant / (gas.gamma - 1.0)
     light = 1.0 / w[0]
-    own = w[1 + d] * light * rough
+    own = w[1 + d] * light * over_r
     n = zeros(d)
     way = zeros(d)
     aside = zeros(d)
@@ -254,11 +254,11 @@ def friction(
             way[k] = side * (face[j][d + 1 + k] - face[j][2 * d + 1 + k])
             aside[k] = 0.5 * (face[j][d + 1 + k] + face[j][2 * d + 1 + k])
         thin = 1.0 / near[j][0]
-        other = near[j][1 + d] * thin * rough
+        other = near[j][1 + d] * thin * over_r
         mu, mut, spread = carriers(w, near[j], light, thin, own, other, gas.viscosity, closure, nv, d)
         conducted = mu * laminar + mut * eddies
-        face_friction(w, slope, near[j], far[j], n, way, aside, light, thin, other - own, mu + mut,
-                      heat_capacity * conducted, spread, f, rough, nv, d)  # fmt: skip
+        face_viscous_flux(w, gradient, near[j], far[j], n, way, aside, light, thin, other - own, mu + mut,
+                      heat_capacity * conducted, spread, f, over_r, nv, d)  # fmt: skip
         area = select(sign[j] == 0.0, 0.0, face[j][d])
         for v in range(nv):
             total[v] += area * f[v]
@@ -269,8 +269,8 @@ def friction(
 
 
 @kernel
-def boundary_friction(
-    kind: Read, par: Read, face: Read, b: Read, w: Read, slope: Read, out: RW,
+def boundary_viscous_flux(
+    kind: Read, par: Read, face: Read, b: Read, w: Read, gradient: Read, out: RW,
     *, gas: Const[Gas], closure: Const[TurbulenceModel | None], states: Const[tuple[FaceState, ...]],
     nv: Const[int], d: Const[int],
 ):  # fmt: skip
@@ -303,12 +303,12 @@ def boundary_friction(
         square += way[k] * way[k]
     here = b[1 + d] / (b[0] * gas.constant)
     inside = w[1 + d] / (w[0] * gas.constant)
-    heat_slope(w, slope, 1.0 / w[0], heat, 1.0 / gas.constant, d)
-    heat_slope(w, slope, 1.0 / w[0], heat, 1.0 / gas.constant, d)
+    heat_gradient(w, gradient, 1.0 / w[0], heat, 1.0 / gas.constant, d)
+    heat_gradient(w, gradient, 1.0 / w[0], heat, 1.0 / gas.constant, d)
     corrected(heat, here - inside, way, 1.0 / square, 0, d)
     for i in range(d):
         for k in range(d):
-            g[d * i + k] = slope[d * (1 + i) + k]
+            g[d * i + k] = gradient[d * (1 + i) + k]
         corrected(g, b[1 + i] - w[1 + i], way, 1.0 / square, d * i, d)
     mu = molecular(gas, here)
     mut = turbulent(b, mu, closure, nv, d)
@@ -328,7 +328,7 @@ def boundary_friction(
         out[v] -= f[v]
     if nv == d + 3:
         for k in range(d):
-            h[k] = slope[d * (2 + d) + k]
+            h[k] = gradient[d * (2 + d) + k]
         corrected(h, b[2 + d] - w[2 + d], way, 1.0 / square, 0, d)
         rate = 0.0
         for k in range(d):
@@ -352,7 +352,7 @@ def mirror_waves(
 
 @kernel
 def turbulence(
-    w: Read, slope: Read, distance: Read, volume: Read, res: RW,
+    w: Read, gradient: Read, distance: Read, volume: Read, res: RW,
     *, gas: Const[Gas], closure: Const[TurbulenceModel], d: Const[int],
 ):  # fmt: skip
     r"""Add what a model of turbulence produces, destroys and diffuses by gradients in a cell to the residual.
@@ -364,12 +364,12 @@ def turbulence(
     """
     nut = w[2 + d]
     nu = molecular(gas, w[1 + d] / (w[0] * gas.constant)) / w[0]
-    spin = vorticity(slope, d)
+    spin = vorticity(gradient, d)
     square = 0.0
     across = 0.0
     for k in range(d):
-        square += slope[d * (2 + d) + k] * slope[d * (2 + d) + k]
-        across += slope[k] * slope[d * (2 + d) + k]
+        square += gradient[d * (2 + d) + k] * gradient[d * (2 + d) + k]
+        across += gradient[k] * gradient[d * (2 + d) + k]
     total = w[0] * (closure.source(nut, nu, spin, distance[0]) + closure.cb2 / closure.sigma * square)
     total -= closure.diffusivity(nut, nu) / closure.sigma * across
     res[2 + d] += volume[0] * total

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.fv.geometry.coarse_volumes import Coarse, grouped
@@ -69,7 +69,7 @@ def coarsen(
         size, first = volumes.volumes[: volumes.owned], _behind(volumes, walls)
         return agglomerate(*_graph(volumes), size, first, grouping or Grouping(volumes.dimension))
 
-    return grouped(volumes, together(volumes.shared.comm, group), wetted)
+    return grouped(volumes, raise_on_all_ranks(volumes.shared.comm, group), wetted)
 
 
 def hierarchy(

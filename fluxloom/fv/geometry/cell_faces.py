@@ -60,7 +60,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError
 from fluxloom.fv.geometry.volumes import ControlVolumes, Family, Sides
 
-__all__ = ["Across", "CompressibleGeometry", "Rotation", "least_squares", "thin_inner_slopes", "thin_slopes"]
+__all__ = ["Across", "CompressibleGeometry", "Rotation", "least_squares", "thin_gradients", "thin_inner_gradients"]
 
 Array = npt.NDArray[np.float64]
 
@@ -190,7 +190,7 @@ class CompressibleGeometry:
             ways[face] = 2.0 * np.einsum("ij,ij,ik->ik", volumes.arms[face], faces[face, :d], faces[face, :d])
             sides = replace(sides, outside=sides.outside & ~mirrored)
         across = Across(volumes, sides, ways, axis)
-        weights = thin_slopes(across, _slope_weights(ways, sides))
+        weights = thin_gradients(across, _gradient_weights(ways, sides))
         return cls(faces, signs, across_faces, weights, _inner_weights(across), volume, swept, mirrored)
 
     def ways(self) -> Array:
@@ -203,7 +203,7 @@ class CompressibleGeometry:
         return out
 
 
-def _slope_weights(ways: Array, sides: Sides) -> Array:
+def _gradient_weights(ways: Array, sides: Sides) -> Array:
     """Return the weights of least squares, ``(entries, d)``, some cells at a time."""
     out = np.empty((sides.face.size, ways.shape[1]))
     for first in range(0, sides.cells, _CHUNK):
@@ -232,7 +232,7 @@ def _inner_weights(across: Across) -> Family:
     number = np.cumsum(chosen) - 1
     way = ways[sides.face[kept]] * sides.sign[kept, None]
     weights = least_squares(way, number[sides.cell[kept]], int(chosen.sum()))
-    weights = thin_inner_slopes(across, kept, weights)
+    weights = thin_inner_gradients(across, kept, weights)
     return Family(np.concatenate([[0], np.cumsum(lengths)]), sides.other[kept], weights)
 
 
@@ -375,7 +375,7 @@ class Across:
         return _Prisms(is_prism, ends, normal, five[~whole])
 
 
-def thin_slopes(across: Across, weights: Array) -> Array:
+def thin_gradients(across: Across, weights: Array) -> Array:
     """Return weights of slopes, those of thin cells by Green and Gauss; a new array where there are such cells.
 
     Parameters
@@ -390,7 +390,7 @@ def thin_slopes(across: Across, weights: Array) -> Array:
     return _mixed(weights, share, thin, _layered(across, thin, _green_gauss(across, thin))) if thin.size else weights
 
 
-def thin_inner_slopes(across: Across, kept: Index, weights: Array) -> Array:
+def thin_inner_gradients(across: Across, kept: Index, weights: Array) -> Array:
     """Return weights of slopes without what is at the boundary, those of thin cells by Green and Gauss.
 
     Parameters

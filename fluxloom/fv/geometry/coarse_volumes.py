@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.comm.base import Comm
 from fluxloom.comm.rows import Places, fetch, owner_of
 from fluxloom.core.errors import MeshError
@@ -113,7 +113,7 @@ def _checked(volumes: ControlVolumes, group: npt.NDArray[np.integer[Any]]) -> tu
             raise MeshError(f"agglomeration: a group of each of {volumes.owned} cells is wanted, numbered from 0 on")
         return int(group.max(initial=-1)) + 1
 
-    return _Patches(names, place), together(volumes.shared.comm, check)
+    return _Patches(names, place), raise_on_all_ranks(volumes.shared.comm, check)
 
 
 @dataclass(frozen=True, eq=False)

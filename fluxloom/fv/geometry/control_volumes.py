@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.declare.parts import refresh_host
 from fluxloom.fv.geometry.volume_tables import (
@@ -141,7 +141,7 @@ def shared_volumes(
         comm, ascending(chain_tables(near)), chain_tables(faces), kept, left, totals, beyond, ways=ways,
         shapes=FaceShapes(part.points, shapes),
     )  # fmt: skip
-    together(comm, lambda: check_spacing(part.path, found.spacing, found.faces))
+    raise_on_all_ranks(comm, lambda: check_spacing(part.path, found.spacing, found.faces))
     return found
 
 
@@ -150,7 +150,7 @@ def _stored_cells(part: MeshPart) -> CellTable:
     """Return the cells that this rank stores of the mesh, ascending. Collective."""
     cells, comm = part.part("cells"), part.comm
     values = []
-    for known in together(comm, part.cell_geometry):
+    for known in raise_on_all_ranks(comm, part.cell_geometry):
         values.append(np.concatenate([known, np.zeros((cells.stored - cells.owned, *known.shape[1:]))]))
         refresh_host(comm, cells, values[-1])
     return ascending(CellTable(cells.numbers, cells.owners(comm.rank), *values))
@@ -194,7 +194,7 @@ def _periodic_faces(
     for pair in periodic:
         spans = [np.searchsorted(every.number, (patches[name].start, patches[name].stop)) for name in pair]
         places = {name: range(int(low), int(high)) for name, (low, high) in zip(pair, spans, strict=True)}
-        match = together(comm, lambda pair=pair, places=places: match_faces(
+        match = raise_on_all_ranks(comm, lambda pair=pair, places=places: match_faces(
             part.path, pair, places, every.centre, every.area))  # fmt: skip
         first, second = taken(cells, match.first), taken(cells, match.second)
         number = base + np.arange(match.first.size)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.fv.geometry.volume_tables import Beyond, CellTable, ImageTable, OuterTable, chain_tables, taken
@@ -220,7 +220,7 @@ def joined_sectors(
     MeshError
         On every rank, if a patch does not exist or is used twice, or if faces do not match.
     """
-    together(comm, lambda: check_sectors(patches, sectors))
+    raise_on_all_ranks(comm, lambda: check_sectors(patches, sectors))
     faces, cells = _gathered(comm, sectors, patches, outer, known)
     centre, area = outer.centre.copy(), outer.area.copy()
     tables: list[ImageTable] = []
@@ -229,7 +229,7 @@ def joined_sectors(
         spans = [patches[name] for name in (sector.first, sector.second)]
         rows = [np.arange(*np.searchsorted(faces.number, (span.start, span.stop))) for span in spans]
         first, second = (Side(faces.area[row], faces.centre[row], cells.centre[row]) for row in rows)
-        for side, found in enumerate(together(comm, lambda s=sector, a=first, b=second: joined(s, a, b))):
+        for side, found in enumerate(raise_on_all_ranks(comm, lambda s=sector, a=first, b=second: joined(s, a, b))):
             own, partner = rows[side][found.places], rows[1 - side][found.partners]
             mine = np.flatnonzero(cells.owner[own] == comm.rank)
             number = faces.number[own[mine]]

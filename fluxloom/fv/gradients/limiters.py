@@ -1,9 +1,10 @@
-r"""Limiters of slopes on unstructured meshes: what share of a slope keeps the values at faces among those of cells.
+r"""Limiters of gradients on unstructured meshes: what limiter value keeps the values at faces among those of cells.
 
-``change`` is what a slope adds to a cell's value at a face (or a corner), ``low <= 0 <= high`` the distance from that
-value to the least and the largest one of the cell and its neighbours. The share of a cell is the least of its faces.
+``change`` is what a gradient adds to a cell's value at a face (or a corner), ``low <= 0 <= high`` the distance from
+that value to the least and the largest one of the cell and its neighbours. The share of a cell is the least of its
+faces.
 
-A vector is limited along its own change: with :math:`c_j` what the slope adds at face ``j`` and :math:`\Delta_i` the
+A vector is limited along its own change: with :math:`c_j` what the gradient adds at face ``j`` and :math:`\Delta_i` the
 differences to the neighbours, ``change`` is :math:`c_j \cdot c_j` and ``high`` is
 :math:`\max(0, \max_i c_j \cdot \Delta_i)`, both in units of :math:`|c_j|`. So one share counts for all components, none
 of them is a matter of the axes, and where all changes are along one line it is the share of the component along it.
@@ -58,10 +59,10 @@ def bounded_parts(change, low, high, eps2):
 
 
 @func
-def bounded(share, change, low, high, eps2):
+def bounded(phi, change, low, high, eps2):
     """Return a limiter value, or that of Barth and Jespersen where it is less, ``min(phi, (c m + e) / (c^2 + e))``."""
     most, square = bounded_parts(change, low, high, eps2)
-    return select(square > most, min(share, most / square), share)
+    return select(square > most, min(phi, most / square), phi)
 
 
 @func
@@ -77,10 +78,10 @@ def smooth_parts(change, low, high, eps2):
 
 
 @func
-def smooth_share(share, change, low, high, eps2):
+def smooth_share(phi, change, low, high, eps2):
     """Return a limiter value, or that of Venkatakrishnan, ``a / b`` of `smooth_parts`, where it is less."""
     top, below = smooth_parts(change, low, high, eps2)
-    return min(share, select(below > 0.0, top / below, 1.0))
+    return min(phi, select(below > 0.0, top / below, 1.0))
 
 
 # --------------------------------------------------------------------------------------------------- schemes

@@ -1,6 +1,6 @@
-r"""Weights of slopes that look through the nodes of a cell: node-based Green-Gauss, and least squares of all around.
+r"""Weights of gradients that look through the nodes of a cell: node-based Green-Gauss, and least squares of all around.
 
-As `fluxloom.fv.geometry.cell_faces` has them for the cells across faces, so that the same loop takes either: slopes
+As `fluxloom.fv.geometry.cell_faces` has them for the cells across faces, so that the same loop takes either: gradients
 are sums over the elements around,
 
 .. math:: \nabla q_i = \sum_j g_{ij} (q_j - q_i)
@@ -8,16 +8,16 @@ are sums over the elements around,
 with weights made once from the mesh.
 
 *Green and Gauss*: a node has the plain mean of the cells that share it, at a boundary of the boundary elements that
-do; an inner face has the mean of its nodes, and the slopes are
+do; an inner face has the mean of its nodes, and the gradients are
 :math:`\frac{1}{V} \sum_f n_f A_f q_f`. They are exact for linear fields on meshes of parallelograms; elsewhere they are
 some per cent off however fine the mesh is.
 
 *Least squares* over everything that shares a node: exact for linear fields on every mesh. Tetrahedra have some sixty
-neighbours in place of four, and what grows at walls where slopes come from four does not grow here.
+neighbours in place of four, and what grows at walls where gradients come from four does not grow here.
 
 On several ranks everything that shares a node with a cell is in the halo: the control volumes keep theirs, the cells
-across faces, and the set of *elements* has more of other ranks, their cells and boundary elements that slopes look at,
-which have no geometry here. Rows keep the order of one rank, and weights are those of one rank bit for bit.
+across faces, and the set of *elements* has more of other ranks, their cells and boundary elements that gradients look
+at, which have no geometry here. Rows keep the order of one rank, and weights are those of one rank bit for bit.
 
 References
 ----------
@@ -34,9 +34,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.comm.base import Comm
-from fluxloom.comm.rows import Places, Post
+from fluxloom.comm.rows import Places, RowExchange
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.declare.parts import Part
 from fluxloom.fv.geometry.cell_faces import least_squares
@@ -48,13 +48,13 @@ from fluxloom.mesh.ranks.part import WholePart
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["NODE_SLOPES", "NodeSlopes", "node_slopes", "shared_node_slopes"]
+__all__ = ["NODE_GRADIENTS", "NodeGradients", "node_gradients", "shared_node_gradients"]
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
 
-NodeSlopes = Literal["green-gauss", "least-squares"]
-NODE_SLOPES: tuple[NodeSlopes, ...] = get_args(NodeSlopes)
+NodeGradients = Literal["green-gauss", "least-squares"]
+NODE_GRADIENTS: tuple[NodeGradients, ...] = get_args(NodeGradients)
 _LARGEST = 1 << 32
 
 
@@ -94,13 +94,13 @@ class Surroundings:
     inner: Ragged
 
 
-def node_slopes(mesh: MeshData, volumes: ControlVolumes, kind: NodeSlopes = "green-gauss") -> Family:
+def node_gradients(mesh: MeshData, volumes: ControlVolumes, kind: NodeGradients = "green-gauss") -> Family:
     """Return rows of the cells: the elements around and their weights, ``(entries, d)``.
 
     Parameters
     ----------
     mesh, volumes
-        The mesh, and its control volumes: all of them, on several ranks see `shared_node_slopes`.
+        The mesh, and its control volumes: all of them, on several ranks see `shared_node_gradients`.
     kind
         ``"green-gauss"`` or ``"least-squares"``.
 
@@ -110,22 +110,22 @@ def node_slopes(mesh: MeshData, volumes: ControlVolumes, kind: NodeSlopes = "gre
         If the kind is unknown, on several ranks, or where patches are joined: a node would have two places.
     """
     if volumes.shared.comm.size > 1:
-        raise SolverError("slopes through nodes of a divided mesh are found by shared_node_slopes")
+        raise SolverError("slopes through nodes of a divided mesh are found by shared_node_gradients")
     _check_kind(kind, volumes)
-    return shared_node_slopes(volumes, NodeRows.of_part(WholePart(mesh), volumes), kind)[1]
+    return shared_node_gradients(volumes, NodeRows.of_part(WholePart(mesh), volumes), kind)[1]
 
 
-def shared_node_slopes(
-    volumes: ControlVolumes, rows: NodeRows, kind: NodeSlopes = "green-gauss"
+def shared_node_gradients(
+    volumes: ControlVolumes, rows: NodeRows, kind: NodeGradients = "green-gauss"
 ) -> tuple[ControlVolumes, Family]:
-    """Return control volumes with what slopes look at in their halo, and the rows of the owned cells. Collective.
+    """Return control volumes with what gradients look at in their halo, and the rows of the owned cells. Collective.
 
     Parameters
     ----------
     volumes, rows
         Of this rank, and the nodes of what it has.
     kind
-        As in `node_slopes`.
+        As in `node_gradients`.
 
     Raises
     ------
@@ -133,9 +133,9 @@ def shared_node_slopes(
         On every rank: if the kind is unknown, or where patches are joined.
     """
     shared = volumes.shared
-    together(shared.comm, lambda: _check_kind(kind, volumes))
+    raise_on_all_ranks(shared.comm, lambda: _check_kind(kind, volumes))
     found = _around(volumes, shared, rows)
-    family = _slopes_around(found.surroundings, volumes, kind)
+    family = _gradients_around(found.surroundings, volumes, kind)
     owner = found.owner[family.columns]
     away = np.unique(family.columns[owner != shared.comm.rank])
     meets = np.zeros(volumes.owned, dtype=bool)
@@ -148,9 +148,9 @@ def shared_node_slopes(
 
 
 def _check_kind(kind: str, volumes: ControlVolumes) -> None:
-    """Raise `SolverError` if there are no slopes of that kind, or none for such control volumes."""
-    if kind not in NODE_SLOPES:
-        raise SolverError(f"slopes through nodes: {kind!r} is unknown{did_you_mean(kind, NODE_SLOPES)}")
+    """Raise `SolverError` if there are no gradients of that kind, or none for such control volumes."""
+    if kind not in NODE_GRADIENTS:
+        raise SolverError(f"slopes through nodes: {kind!r} is unknown{did_you_mean(kind, NODE_GRADIENTS)}")
     if volumes.wrapped.faces.size:
         raise SolverError("slopes through nodes: periodic patches have two places for a node; take those across faces")
     if volumes.turned is not None:
@@ -160,7 +160,7 @@ def _check_kind(kind: str, volumes: ControlVolumes) -> None:
         )
 
 
-def _slopes_around(around: Surroundings, volumes: ControlVolumes, kind: NodeSlopes) -> Family:
+def _gradients_around(around: Surroundings, volumes: ControlVolumes, kind: NodeGradients) -> Family:
     """Return rows of the cells that have surroundings, with their columns."""
     return _least_squares(around) if kind == "least-squares" else _green_gauss(around, volumes)
 
@@ -292,7 +292,7 @@ def _around(volumes: ControlVolumes, shared: SharedVolumes, rows: NodeRows) -> _
     centres = np.empty((every.size, volumes.dimension))
     centres[np.searchsorted(every, mine)] = volumes.centres[places]
     away = np.flatnonzero(owner != comm.rank)
-    post, own_places = Post(comm, owner[away]), Places(mine)
+    post, own_places = RowExchange(comm, owner[away]), Places(mine)
     centres[away] = post.back(volumes.centres[places][own_places.of(post.forward(every[away]))])
     node, column = np.searchsorted(nodes, node), np.searchsorted(every, element)
     outer = element >= shared.cells.total
@@ -309,7 +309,8 @@ def _meeting(comm: Comm, nodes: Index, total: int) -> list[Index]:
 
     Each rank keeps a list of who has some of the nodes; they are dealt out by their numbers.
     """
-    told = Post(comm, nodes * comm.size // total).forward(np.stack([nodes, np.full(nodes.size, comm.rank)], axis=1))
+    mine_of = np.stack([nodes, np.full(nodes.size, comm.rank)], axis=1)
+    told = RowExchange(comm, nodes * comm.size // total).forward(mine_of)
     node, rank = told[np.argsort(told[:, 0], kind="stable")].T
     met = [np.empty((0, 3), dtype=np.int64)]
     for step in range(1, comm.size):  # ranks of a node lie side by side, ascending
@@ -317,7 +318,7 @@ def _meeting(comm: Comm, nodes: Index, total: int) -> list[Index]:
         met += [np.stack([rank[one], rank[other], node[one]], axis=1)
                 for one, other in ((same, same + step), (same + step, same))]  # fmt: skip
     pairs = np.concatenate(met)
-    found = Post(comm, pairs[:, 0]).forward(pairs)
+    found = RowExchange(comm, pairs[:, 0]).forward(pairs)
     return [np.unique(found[found[:, 1] == rank, 2]) for rank in range(comm.size)]
 
 
@@ -338,7 +339,7 @@ def _widened(
     Parameters
     ----------
     away, owner
-        Elements of other ranks that slopes look at: numbers in the whole mesh, ascending, and who owns them.
+        Elements of other ranks that gradients look at: numbers in the whole mesh, ascending, and who owns them.
     meets : (owned,)
         Whether the row of a cell has some of them.
     """
@@ -354,7 +355,7 @@ def _widened(
     inside[: volumes.owned] &= ~meets
     places = np.concatenate(_owned(volumes))
     mine = number[places]
-    asked = Post(comm, owner).forward(away)
+    asked = RowExchange(comm, owner).forward(away)
     inside[places[np.isin(mine, asked)]] = False
     within, rest = (places[inside[places] == chosen] for chosen in (True, False))
     within, rest = (some[np.argsort(number[some])] for some in (within, rest))

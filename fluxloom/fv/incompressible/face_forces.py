@@ -31,8 +31,19 @@ from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
 
 __all__ = [
-    "accelerate_cells", "accelerate_faces", "across_walls", "along_faces", "face_buoyancy", "face_levers",
-    "face_to_cells", "join_forces", "outlet_level", "outlet_push", "outward_areas", "push_outlets", "slope_at_walls",
+    "accelerate_cells",
+    "accelerate_faces",
+    "across_walls",
+    "along_faces",
+    "face_buoyancy",
+    "face_levers",
+    "face_to_cells",
+    "gradient_at_walls",
+    "join_forces",
+    "outlet_level",
+    "outlet_push",
+    "outward_areas",
+    "push_outlets",
     "source_of_faces",
 ]  # fmt: skip
 
@@ -107,7 +118,7 @@ def outlet_push(side: Read, normal: Read, level: Read, acting: Read, load: RW, t
 
 
 @kernel
-def slope_at_walls(unbalanced: Read, force: Read, dt: Read, slope: Write, *, d: Const[int]):
+def gradient_at_walls(unbalanced: Read, force: Read, dt: Read, slope: Write, *, d: Const[int]):
     """Slope of ``phi`` from a cell to a wall: what a force does not balance, and the force, ``unbalanced + dt f``."""
     for k in range(d):
         slope[k] = unbalanced[k] + dt[0] * force[k]

@@ -25,7 +25,7 @@ from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
 
 __all__ = [
-    "add_outlets", "cells_behind", "load_sums", "outlet_slopes", "pressure_slopes", "scalar_slope",
+    "add_outlets", "cells_behind", "load_sums", "outlet_gradients", "pressure_gradients", "scalar_gradient",
     "turning_friction", "wall_force",
 ]  # fmt: skip
 
@@ -38,7 +38,7 @@ _SINGULAR = 1e-6
 
 
 @kernel
-def scalar_slope(g: Read, phi: Read, slope: Write, *, d: Const[int]):
+def scalar_gradient(g: Read, phi: Read, slope: Write, *, d: Const[int]):
     """One row of a gradient, ``slope = G phi``."""
     total = zeros(d)
     for j in range(len(g)):
@@ -142,19 +142,19 @@ def cells_behind(matrices: FlowMatrices) -> Family:
     return Family(offsets, matrices.owners[cv.cells :].astype(np.int32), np.ones(count))
 
 
-def pressure_slopes(matrices: FlowMatrices) -> Family:
+def pressure_gradients(matrices: FlowMatrices) -> Family:
     """Return the gradient ``g`` that carries pressure to walls and into cells, cells by cells, see above.
 
     Away from boundaries it is that of the projection on even cells; elsewhere values at faces are weighted by distance,
-    exact for linear fields on orthogonal meshes. At an outflow the pressure is zero; see `outlet_slopes`.
+    exact for linear fields on orthogonal meshes. At an outflow the pressure is zero; see `outlet_gradients`.
     """
     found = matrices.pressure_gradient(_excess(matrices))
     which = np.repeat(np.arange(found.offsets.size - 1), np.diff(found.offsets))
     return found._replace(values=_carried(matrices, which, found.values))
 
 
-def outlet_slopes(matrices: FlowMatrices) -> Family:
-    """Return what a pressure at outflows adds to `pressure_slopes`, ``A n p_b / Omega``, cells by elements."""
+def outlet_gradients(matrices: FlowMatrices) -> Family:
+    """Return what a pressure at outflows adds to `pressure_gradients`, ``A n p_b / Omega``, cells by elements."""
     cv, sides = matrices.volumes, matrices.operators.sides
     values = _carried(matrices, sides.cell, cv.areas[sides.face] * (sides.sign / cv.volumes[sides.cell])[:, None])
     return sides.rows(values, values, np.zeros(sides.cells, dtype=bool), sides.outside)

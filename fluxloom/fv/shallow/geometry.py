@@ -24,7 +24,7 @@ class ShallowGeometry:
         In two dimensions.
     dtype
         Of the results.
-    slopes
+    gradients
         Whether what slopes need is wanted too.
 
     Attributes
@@ -69,9 +69,9 @@ class ShallowGeometry:
         areas = mesh.volumes.read().astype(np.float64)
         self.total_area = float(mesh.context.comm.reduce(np.array([areas.sum()]), "sum")[0])
         if slopes:
-            self._add_slopes(corners.legs)
+            self._add_gradients(corners.legs)
 
-    def _add_slopes(self, sides: int) -> None:
+    def _add_gradients(self, sides: int) -> None:
         mesh = self._mesh
         self.neighbours = _padded(mesh.cell_cells, "neighbours", sides, own=True)
         self.weights = self._dat(mesh.cells, 2 * sides, "weights")

@@ -20,7 +20,7 @@ from fluxloom.fv.shallow.kernels import desingularised
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, max, min, select, sqrt, zeros
 
-__all__ = ["arms", "boundary_arms", "cell_shape", "crossings", "least_squares", "shallow_slopes", "unit_normals"]
+__all__ = ["arms", "boundary_arms", "cell_shape", "crossings", "least_squares", "shallow_gradients", "unit_normals"]
 
 _FLAT = 1.0e-10
 """Determinant over squared trace below which neighbours lie on a line."""
@@ -192,7 +192,7 @@ def velocity_share(ax, ay, bx, by, reach, across, middle, point, legs):
 
 
 @func
-def set_slopes(u, near, zb, zn, weights, middle, point, slope, legs, eps):
+def set_gradients(u, near, zb, zn, weights, middle, point, gradient, legs, eps):
     """Gradients of surface, depth and velocity, ``(ex, ey, hx, hy, ax, ay, bx, by)``.
 
     ``grad e = s phi_e sum w_j (e_j - e)``, ``grad h = s (phi_e sum w_j (e_j - e) - sum w_j (z_j - z))``,
@@ -243,20 +243,20 @@ def set_slopes(u, near, zb, zn, weights, middle, point, slope, legs, eps):
         change = hx * middle[2 * j] + hy * middle[2 * j + 1]
         share = select(share * change < -h, -h / change, share)
     share = select(h > eps, share, 0.0)
-    slope[0] = share * se * ex
-    slope[1] = share * se * ey
-    slope[2] = share * hx
-    slope[3] = share * hy
-    slope[4] = share * su * ax
-    slope[5] = share * su * ay
-    slope[6] = share * su * bx
-    slope[7] = share * su * by
+    gradient[0] = share * se * ex
+    gradient[1] = share * se * ey
+    gradient[2] = share * hx
+    gradient[3] = share * hy
+    gradient[4] = share * su * ax
+    gradient[5] = share * su * ay
+    gradient[6] = share * su * bx
+    gradient[7] = share * su * by
 
 
 @kernel
-def shallow_slopes(
-    u: Read, near: Read, zb: Read, zn: Read, weights: Read, middle: Read, point: Read, slope: Write,
+def shallow_gradients(
+    u: Read, near: Read, zb: Read, zn: Read, weights: Read, middle: Read, point: Read, gradient: Write,
     *, legs: Const[int], eps: float,
 ):  # fmt: skip
-    """Gradients of surface, depth and velocity, ``sum w_j (q_j - q)``, limited; see `set_slopes`."""
-    set_slopes(u, near, zb, zn, weights, middle, point, slope, legs, eps)
+    """Gradients of surface, depth and velocity, ``sum w_j (q_j - q)``, limited; see `set_gradients`."""
+    set_gradients(u, near, zb, zn, weights, middle, point, gradient, legs, eps)

@@ -204,22 +204,22 @@ def flux_flat(
 
 
 @func
-def at_face(u, zb, slope, dx, dy, eps):
+def at_face(u, zb, gradient, dx, dy, eps):
     """Return depth, surface, velocity, and ``(h + H)(e - E) / 2`` at a point of a cell, given from its centroid.
 
     ``h = max(0, H + grad h . x)``, ``e = E + grad e . x``, ``u + grad u . x``.
     """
     f = desingularised(u[0], eps)
-    rise = slope[0] * dx + slope[1] * dy
-    h = max(0.0, u[0] + slope[2] * dx + slope[3] * dy)
-    a = f * u[1] + slope[4] * dx + slope[5] * dy
-    b = f * u[2] + slope[6] * dx + slope[7] * dy
+    rise = gradient[0] * dx + gradient[1] * dy
+    h = max(0.0, u[0] + gradient[2] * dx + gradient[3] * dy)
+    a = f * u[1] + gradient[4] * dx + gradient[5] * dy
+    b = f * u[2] + gradient[6] * dx + gradient[7] * dy
     return h, u[0] + zb + rise, a, b, 0.5 * (h + u[0]) * rise
 
 
 @kernel
 def flux_linear(
-    u: Read, zb: Read, slope: Read, face: Read, arm: Read, shape: Read, clock: Read, res: Inc,
+    u: Read, zb: Read, gradient: Read, face: Read, arm: Read, shape: Read, clock: Read, res: Inc,
     *, g: float, eps: float, cfl: float, longest: float, span: float, stage: Const[int],
 ):  # fmt: skip
     """Flux through an interior face, values linear in the cells, ``R_l += l (F + g (h + H)(e - E) n / 2)``.
@@ -229,8 +229,8 @@ def flux_linear(
     """
     nx = face[0]
     ny = face[1]
-    hl, el, al, bl, pl = at_face(u[0], zb[0], slope[0], arm[0], arm[1], eps)
-    hr, er, ar, br, pr = at_face(u[1], zb[1], slope[1], arm[2], arm[3], eps)
+    hl, el, al, bl, pl = at_face(u[0], zb[0], gradient[0], arm[0], arm[1], eps)
+    hr, er, ar, br, pr = at_face(u[1], zb[1], gradient[1], arm[2], arm[3], eps)
     mass, fx, fy, more = face_flux(hl, el, al, bl, hr, er, ar, br, nx, ny, g)
     rate = step_rate(clock, stage, cfl, longest, span)
     mass, fx, fy = held_back(u, shape, mass, fx, fy, al, bl, ar, br, nx, ny, rate, eps)
@@ -330,7 +330,7 @@ def boundary_flat(
 
 @kernel
 def boundary_linear(
-    u: Read, zb: Read, slope: Read, face: Read, arm: Read, shape: Read, kind: Read, row: Read, series: Read,
+    u: Read, zb: Read, gradient: Read, face: Read, arm: Read, shape: Read, kind: Read, row: Read, series: Read,
     ends: Read, clock: Read, res: Inc,
     *, g: float, eps: float, cfl: float, longest: float, span: float, start: float, spacing: float,
     samples: Const[int], stage: Const[int], states: Const[tuple[WaterState, ...]],
@@ -345,7 +345,7 @@ def boundary_linear(
     for k in range(len(states)):
         if now == k and states[k].wall:
             near = 1.0
-    h, e, a, b, p = at_face(u, zb[0], slope, near * arm[0], near * arm[1], eps)
+    h, e, a, b, p = at_face(u, zb[0], gradient, near * arm[0], near * arm[1], eps)
     mass, fx, fy = boundary_flux(h, e, a, b, face[0], face[1], now, level, still, states, g)
     rate = step_rate(clock, stage, cfl, longest, span)
     found = min(mass, most_out(u, shape, face[0], face[1], rate, eps))

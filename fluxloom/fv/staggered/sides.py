@@ -41,7 +41,7 @@ class Ghosts:
     ----------
     places, inner
         Numbers of stored places, ``(n,)``: beyond, and the cells in front of them.
-    keep, slope, value
+    keep, gradient, value
         ``(n, d)``.
     """
 

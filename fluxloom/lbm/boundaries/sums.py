@@ -82,7 +82,7 @@ class WallSum:
         """The sum; collective."""
         own = self._sums.read()[self._number].astype(np.float64)
         context = self._sums.context
-        return context.comm.reduce(own, "sum") if context.ranked else own
+        return context.comm.reduce(own, "sum") if context.distributed else own
 
     @value.setter
     def value(self, found: npt.NDArray[np.float64]) -> None:

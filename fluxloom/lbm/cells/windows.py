@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
-from fluxloom.comm.rows import Post
+from fluxloom.comm.rows import RowExchange
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.declare.boxes import broadcasts
 from fluxloom.dsl.declare.sets import Grid
@@ -58,7 +58,7 @@ class Windows:
             starts = np.unique([offset[axis] for offset in boxes])
             place.append(np.searchsorted(starts, x, side="right") - 1)
         whose = np.asarray(np.ravel_multi_index(tuple(place), grid.factors))
-        self._post = Post(comm, whose)
+        self._post = RowExchange(comm, whose)
         self._places = self._within(self._post.forward(cells))
 
     def _within(self, cells: Places) -> npt.NDArray[np.int64]:

@@ -25,8 +25,8 @@ from fluxloom.lbm.immersed.markers.spreading import support, support_places
 from fluxloom.lbm.immersed.motion import Fixed
 from fluxloom.lbm.immersed.pipeline import HostSide
 from fluxloom.lbm.immersed.pipelines import OnHost, Pipeline
-from fluxloom.lbm.immersed.redo import Redo
-from fluxloom.linalg.direct.calls import Direct
+from fluxloom.lbm.immersed.recompute import Recompute
+from fluxloom.linalg.direct.calls import HostStep
 
 __all__ = ["Attached"]
 
@@ -72,14 +72,14 @@ class Attached:
         space, box = flow.space, flow.space.box
         self.forcing, self.flow, self.box, self.pipeline = forcing, flow, box, pipeline
         context, grid = space.context, space.grid
-        self._window = Window(grid.offset, grid.shape) if context.ranked else None
+        self._window = Window(grid.offset, grid.shape) if context.distributed else None
         self.fields = Fields(context, box, flow.excess, flow.motion, flow.force_field, window=self._window)
         self.background = tuple(float(v) for v in flow.force) or (0.0,) * box.dimensions
         self._uniform = uniform_force(self.background, box.dimensions, 1.0)
         self.host: HostSide | None = None
         by_host = isinstance(pipeline, OnHost)
         self._overlaps = by_host and pipeline.overlap
-        if by_host or context.ranked:
+        if by_host or context.distributed:
             threads = pipeline.threads if by_host else 0
             self.host = HostSide(self.fields, self._still(), threads, here=not by_host)
         seen = self.fields if self.host is None else self.host.fields
@@ -88,7 +88,7 @@ class Attached:
         self.support = self._support()
         self.cells = Subset(grid, self._own(self.support), "support", capacity=self._room() if self.moving else None)
         self._clear = Loop(clear, self.cells, self.fields.force, uniform=self._uniform)
-        self._again = Redo(flow, self.cells, self.fields)
+        self._again = Recompute(flow, self.cells, self.fields)
         self._inner: list[Step] = []
         if self.host is not None:
             ahead, forces = self._ahead(), self._forces()
@@ -121,7 +121,7 @@ class Attached:
         elif self._window is not None:
             # What walls have put among the copies of other ranks' cells has to outlive this chain: it is read in the
             # one with the loop over all cells, and stays there if nobody before reads more than walls do.
-            steps.append(Direct(self.fields.context, _nothing, "cut"))
+            steps.append(HostStep(self.fields.context, _nothing, "cut"))
         if self.host is None:
             return [*steps, *self._ahead(), self._again.arriving(parity), *self._forces()]
         steps += [self._again.arriving(parity), self.host.ask("ask for what arrives")]

@@ -23,7 +23,7 @@ from fluxloom.core.dtypes import SoA
 from fluxloom.core.errors import SolverError
 from fluxloom.device.base import Buffer
 from fluxloom.device.buffer import RemoteBuffer
-from fluxloom.device.courier import landing
+from fluxloom.device.transfer_queue import landing
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.declare.dats import Dat
 from fluxloom.dsl.declare.sets import Set, Subset
@@ -33,7 +33,7 @@ from fluxloom.lbm.body_force import UniformForce
 from fluxloom.lbm.immersed.markers.data import Fields, Step
 from fluxloom.lbm.immersed.markers.kernels import clear
 from fluxloom.lbm.immersed.markers.messages import Copies
-from fluxloom.linalg.direct.calls import Direct, sequence
+from fluxloom.linalg.direct.calls import HostStep, sequence
 from fluxloom.perf.stopwatch import Stopwatch
 
 __all__ = ["HostSide"]
@@ -82,7 +82,7 @@ class HostSide:
         self._near, self._still = fields, still if fields.window is None else self._owned(fields, still)
         # What has no part in ranks: for the message, which is of this rank alone.
         alone = context
-        if context.ranked:
+        if context.distributed:
             alone = Context(context.device, schedule=context.schedule, tuning=context.tuning, check=context.check)
         apart = context.device.items and not here
         self._alone, self._host = alone, alone
@@ -93,9 +93,9 @@ class HostSide:
             self._host.dat(over, name=f"host {name}", shape=shape, dtype=real, layout=SoA())
             for name, shape in (("excess", ()), ("velocity", (d,)), ("force", (d,)))
         )
-        comm = context.comm if context.ranked else None
+        comm = context.comm if context.distributed else None
         self.fields = Fields(self._host, fields.box, above, u, force, self._still, fields.window, comm)
-        self._courier = context.device.courier() if apart else None
+        self._courier = context.device.transfer_queue() if apart else None
         self._copies = {
             "collect": Copies(context, (fields.u, fields.above), back=False),
             "unpack": Copies(self._host, (u, above), back=True),
@@ -166,13 +166,13 @@ class HostSide:
         self.steps, self.seconds = 0, dict.fromkeys(PARTS, 0.0)
 
     # ------------------------------------------------------------------------------------------- a step
-    def ask(self, name: str) -> Direct:
+    def ask(self, name: str) -> HostStep:
         """Return the step that asks for the message, behind the loop that finds what arrives."""
-        return Direct(self._near.context, self._ask, name)
+        return HostStep(self._near.context, self._ask, name)
 
-    def work(self, name: str, *, serial: bool) -> Direct:
+    def work(self, name: str, *, serial: bool) -> HostStep:
         """Return the step in which the host finds the forces; ``serial``: when the device has nothing else to do."""
-        return Direct(self._near.context, self._work_alone if serial else self._work, name)
+        return HostStep(self._near.context, self._work_alone if serial else self._work, name)
 
     def _ask(self) -> None:
         self.seconds["asking"] += Stopwatch().timed(self._send)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from fluxloom.dsl.run.report import LoopReport
-from fluxloom.lbm.immersed.redo import ARRIVING
+from fluxloom.lbm.immersed.recompute import ARRIVING
 
 __all__ = ["merged", "shares"]
 

@@ -160,7 +160,7 @@ class ListMemory(_Values):
         self._context, self._lattice, self._box = context, lattice, box
         self._windows: Windows | None = None
         comm = context.comm
-        if not context.ranked:
+        if not context.distributed:
             self.grid = context.grid(box.grid_shape, "box", periodic=True)
             self._cells = CellList(box, lattice, labels)
             own = CellSet(context, self._cells.cells.size, self._cells.spare)
@@ -223,7 +223,7 @@ class ListMemory(_Values):
 
         On several ranks also of this rank's part of the grid, and collective.
         """
-        if self._context.ranked:
+        if self._context.distributed:
             dat.write(self._exchange().of(values, dat.shape))
         else:
             dat.write(self._whole(values, dat.shape)[self._fluid])
@@ -234,7 +234,7 @@ class ListMemory(_Values):
         On several ranks those of this rank's window, whoever owns the cells; collective.
         """
         values = dat.read()
-        if self._context.ranked:
+        if self._context.distributed:
             return self._exchange().over(values)
         found = np.zeros((*self._box.shape, *dat.shape), dtype=values.dtype)
         found[self._fluid] = values

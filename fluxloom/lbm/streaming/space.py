@@ -89,7 +89,7 @@ class Space:
     weight: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.listed is not None and self.context.ranked and not self.streaming.own_cells:
+        if self.listed is not None and self.context.distributed and not self.streaming.own_cells:
             raise SolverError(
                 f"cells=FluidCells() with streaming={type(self.streaming).__name__}() runs on one rank, here are "
                 f"{self.context.comm.size}: a rank would write populations of cells that others own; take "
@@ -184,7 +184,7 @@ class Space:
             one there.
         """
         reach = max(reach, REACH + any(self.streaming.stored(parity).ahead for parity in self.parities))
-        if not self.context.ranked:
+        if not self.context.distributed:
             return Elements(self.context.set(len(cells), name), np.arange(len(cells)), cells)
         mine = self.owns(cells)
         if self.listed is not None:
@@ -254,12 +254,12 @@ class Space:
             stored = self.streaming.stored(parity)
             if stored not in found:
                 at, component = places(self._where, self.lattice, cells, directions, parity)
-                ranked = self.context.ranked
-                cut = ranked and self.listed is None  # a list itself tells where its copies of other ranks' cells are
+                distributed = self.context.distributed
+                cut = distributed and self.listed is None  # a list tells where its halo is
                 at = self._stored(over.cells, at) if cut else at
                 found[stored] = SlotMap(
                     over.set, self.set, at, component, name,
-                    stored=cut, private=ranked and private, returned=ranked and not private,
+                    stored=cut, private=distributed and private, returned=distributed and not private,
                 )  # fmt: skip
             out.append(self.populations(parity)[found[stored]])
         return tuple(out)

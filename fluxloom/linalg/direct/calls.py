@@ -10,10 +10,10 @@ from fluxloom.dsl.ranks.task import Reset
 from fluxloom.dsl.run.chain import Chain
 from fluxloom.dsl.run.loop import Loop
 
-__all__ = ["Direct", "Relay", "chains_of", "sequence"]
+__all__ = ["HostStep", "MixedChain", "chains_of", "sequence"]
 
 
-class Direct:
+class HostStep:
     """A step of an iteration that is no loop: it asks the device for work, in order with the loops.
 
     Parameters
@@ -36,7 +36,7 @@ class Direct:
         self.run()
 
 
-class Relay:
+class MixedChain:
     """Chains and direct steps, one after the other.
 
     Parameters
@@ -47,12 +47,12 @@ class Relay:
         For messages and reports.
     """
 
-    def __init__(self, steps: Sequence[Loop | Reset | Direct], name: str) -> None:
+    def __init__(self, steps: Sequence[Loop | Reset | HostStep], name: str) -> None:
         self.name = name
-        self._parts: list[Chain | Direct] = []
+        self._parts: list[Chain | HostStep] = []
         stretch: list[Loop | Reset] = []
         for step in steps:
-            if isinstance(step, Direct):
+            if isinstance(step, HostStep):
                 self._close(stretch)
                 self._parts.append(step)
                 stretch = []
@@ -80,12 +80,12 @@ class Relay:
             part()
 
 
-def sequence(steps: Sequence[Loop | Reset | Direct], name: str, transient: Sequence[Dat] = ()) -> Chain | Relay:
+def sequence(steps: Sequence[Loop | Reset | HostStep], name: str, transient: Sequence[Dat] = ()) -> Chain | MixedChain:
     """Return steps as one call: a chain, if all of them are loops and resets; ``transient`` as a chain takes them."""
-    loops = [step for step in steps if not isinstance(step, Direct)]
-    return Chain(loops, transient=transient, name=name) if len(loops) == len(steps) else Relay(steps, name)
+    loops = [step for step in steps if not isinstance(step, HostStep)]
+    return Chain(loops, transient=transient, name=name) if len(loops) == len(steps) else MixedChain(steps, name)
 
 
-def chains_of(*parts: Chain | Relay | None) -> list[Chain]:
+def chains_of(*parts: Chain | MixedChain | None) -> list[Chain]:
     """Return the chains of what `sequence` returned; None is left out."""
     return [one for part in parts for one in ((part,) if isinstance(part, Chain) else part.chains if part else ())]

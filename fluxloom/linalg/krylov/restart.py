@@ -25,7 +25,7 @@ from fluxloom.dsl.ranks.task import Reset
 from fluxloom.dsl.run.chain import Chain
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import fabs
-from fluxloom.linalg.direct.calls import Relay, sequence
+from fluxloom.linalg.direct.calls import MixedChain, sequence
 from fluxloom.linalg.exact_sums import with_exact_sums
 from fluxloom.linalg.matrix.matrix import SparseMatrix
 from fluxloom.linalg.operators import Step, steps_of
@@ -133,7 +133,7 @@ class Restart:
         self._most = m.sums("max |b|"), m.sums("max |r|")
         self._factors = m.sums("s"), m.sums("t")
         self._scale = np.ones(m.systems)
-        self._chains: dict[str, Chain | Relay] = {}
+        self._chains: dict[str, Chain | MixedChain] = {}
 
     # ---------------------------------------------------------------------------------------- what it runs
     def _run(self, name: str, make: Callable[[], Sequence[Step]]) -> None:

@@ -63,7 +63,7 @@ def distributed_matrix(
     entries = entries_of(plan.offsets[order], lengths)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     part = _part(plan, order, place)
-    shared = context.ranked or reorder
+    shared = context.distributed or reorder
     where = Set(context, part.owned if shared else plan.owned, f"{name}.rows", part=part if shared else None)
     return SparseMatrix.from_csr(
         context, offsets, place[plan.indices[entries]], plan.values[entries], rows=where, columns=where,

@@ -286,7 +286,7 @@ def _cut(memory: npt.NDArray[Any], lists: dict[int, Index]) -> list[Message]:
 
 def _alone(context: Context) -> Context:
     """Return a context of the device for this rank alone: rings are sets that no other rank knows."""
-    if not context.ranked:
+    if not context.distributed:
         return context
     return Context(context.device, schedule=context.schedule, tuning=context.tuning, check=context.check)
 

@@ -348,7 +348,7 @@ def ordered_rows(matrix: Any, reorder: bool = False) -> OrderedRows:
 
 def _rank_rows(context: Context, piece: RowSlice, layout: RaggedLayout | None, name: str) -> SparseMatrix:
     """Return the matrix of one rank. Collective."""
-    alone = not context.ranked
+    alone = not context.distributed
     rows = context.set(piece.part.owned if alone else piece.part, f"{name}.rows")
     return SparseMatrix.from_csr(
         context, piece.offsets, piece.indices, piece.values, rows=rows, columns=rows, layout=layout, name=name

@@ -12,8 +12,8 @@ from fluxloom.core.errors import SolverError
 from fluxloom.device.base import Device
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.declare.named_device import open_named
-from fluxloom.dsl.run.hybrid import Measured, RankedProgram
-from fluxloom.dsl.run.together import Team, TimedComm
+from fluxloom.dsl.run.concurrent import Team, TimedComm
+from fluxloom.dsl.run.hybrid import DistributedProgram, Measured
 from fluxloom.perf.stopwatch import Stopwatch
 
 __all__ = ["DeviceRanks", "DeviceTeam", "whole_shares"]
@@ -188,7 +188,7 @@ class DeviceRanks:
             comm = self.comms[rank]
             comm.settle = self.contexts[rank].synchronize
             try:
-                found = RankedProgram(comm, lambda: run(rank, calls), 1).measure()
+                found = DistributedProgram(comm, lambda: run(rank, calls), 1).measure()
                 return max(found.busy[comm.rank] / calls, 1e-9)
             finally:
                 comm.settle = None

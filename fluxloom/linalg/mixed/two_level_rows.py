@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
-from fluxloom.comm.rows import Post
+from fluxloom.comm.rows import RowExchange
 from fluxloom.core.errors import SolverError
 from fluxloom.graph.partition import partition_kway
 from fluxloom.linalg.mixed.rows import check_shares
@@ -172,8 +172,8 @@ def _sent(group: Comm, own: Any, numbers: Index, target: Index, inner: int) -> G
     from scipy.sparse import csr_array
 
     lengths = np.diff(own.indptr).astype(np.int64)
-    got, sizes = map(Post(group, target).forward, (numbers, lengths))
-    entries = Post(group, np.repeat(target, lengths))
+    got, sizes = map(RowExchange(group, target).forward, (numbers, lengths))
+    entries = RowExchange(group, np.repeat(target, lengths))
     columns, values = entries.forward(own.indices.astype(np.int64)), entries.forward(own.data.astype(np.float64))
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     return GroupRows(csr_array((values, columns, offsets), shape=(got.size, own.shape[1])), got, inner)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from fluxloom.comm.base import Comm
-from fluxloom.comm.rows import Places, Post
+from fluxloom.comm.rows import Places, RowExchange
 from fluxloom.core.processors import available_processors
 from fluxloom.dsl.declare.maps import entries_of
 from fluxloom.linalg.matrix.local_rows import refuse
@@ -233,7 +233,7 @@ def _transposed(comm: Comm, rows: _Rows, pattern: csr_array, values: Reals, shap
         owner[rows.place[places]] = rank
     row = rows.numbers[np.repeat(rows.own, np.diff(pattern.indptr))]
     column, to = rows.numbers[pattern.indices], owner[pattern.indices]
-    i, j, g = map(Post(comm, to).forward, (column, row, values))
+    i, j, g = map(RowExchange(comm, to).forward, (column, row, values))
     own = rows.numbers[rows.own]
     found = csr_array((g, (Places(own).of(i), j)), shape=shape)
     found.sort_indices()

@@ -293,7 +293,7 @@ def _on_device(
 ) -> tuple[SparseMatrix, Index]:
     """Return a matrix (or a dense one in its place) on the device, and which of the rows each of the set is."""
     given = rows.matrix if dense is None else csr_array(dense)
-    if not context.ranked:
+    if not context.distributed:
         return SparseMatrix.from_scipy(context, given, layout=layout, dtype=dtype, name=name), np.arange(rows.owned)
     matrix = distributed_matrix(context, given, layout=layout, dtype=dtype, name=name)
     part = matrix.rows.part

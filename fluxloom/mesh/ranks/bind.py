@@ -336,7 +336,7 @@ class Mesh:
         write_data(path, self.part.data, cell_data=cells, point_data=points, **options)
 
     def __repr__(self) -> str:
-        if self.context.ranked:
+        if self.context.distributed:
             comm, owned = self.context.comm, f"{self.nodes.size} nodes, {self.cells.size} cells"
             return f"Mesh({self.path}, {self.dimension}D, rank {comm.rank} of {comm.size}: {owned})"
         path, cells = self.data.source.path, " + ".join(f"{n} {k}" for k, n in self.data.cell_counts.items())

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.agreement import agree, together
+from fluxloom.comm.agreement import agree, raise_on_all_ranks
 from fluxloom.comm.base import Comm
 from fluxloom.comm.rows import before, block_starts, fetch, place
 from fluxloom.core.activity import activity
@@ -38,7 +38,15 @@ if TYPE_CHECKING:
     from fluxloom.mesh.generate.airfoil import AirfoilMesh, AirfoilSlice
 
 __all__ = [
-    "MAPS", "DividedPart", "MeshPart", "Partition", "RankedMesh", "distribute", "distribute_mesh", "divide", "part_of",
+    "MAPS",
+    "DistributedMesh",
+    "DividedPart",
+    "MeshPart",
+    "Partition",
+    "distribute",
+    "distribute_mesh",
+    "divide",
+    "part_of",
 ]  # fmt: skip
 
 Partition = Literal["auto", "kway", "rcb", "block"]
@@ -47,7 +55,7 @@ Values = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class RankedMesh:
+class DistributedMesh:
     """One rank's part of some sets, the maps between them, and values on them.
 
     Attributes
@@ -85,7 +93,7 @@ def divide(
     weights: npt.ArrayLike | None = None,
     points: FloatArray | None = None,
     through: str | None = None,
-) -> RankedMesh:
+) -> DistributedMesh:
     """Divide sets of which every rank holds a slice. Collective.
 
     Parameters
@@ -113,7 +121,7 @@ def divide(
     for name, (over, rows) in values.items():
         part = found.parts[over]
         owned[name] = fetch(comm, rows, _starts(comm, len(rows)), part.numbers[: part.owned])
-    return RankedMesh(found.parts, tables, owned, found)
+    return DistributedMesh(found.parts, tables, owned, found)
 
 
 def distribute(
@@ -123,7 +131,7 @@ def distribute(
     method: Partition = "auto",
     shares: Sequence[float] | None = None,
     weights: npt.ArrayLike | None = None,
-) -> RankedMesh:
+) -> DistributedMesh:
     """Divide the Airfoil mesh. Collective.
 
     Parameters
@@ -141,7 +149,7 @@ def distribute(
 
     Returns
     -------
-    RankedMesh
+    DistributedMesh
         Sets ``nodes``, ``cells``, ``edges`` and ``bedges``, the five maps, values ``points`` and
         ``boundary_codes``.
 
@@ -211,13 +219,13 @@ def distribute_mesh(
         On all ranks, when the mesh is broken on one.
     """
     wanted = _wanted(maps, on)
-    together(comm, lambda: check_slice(part))
+    raise_on_all_ranks(comm, lambda: check_slice(part))
     corners, nodes = corner_mesh(comm, part)
     part, corners = check_cells_of(comm, part, corners, nodes, check=check, orient=orient)
     faces = derive_faces(comm, part, corners, nodes, negative=_negative(comm, corners), check=check)
     surface = surface_of(comm, part, corners, faces)
-    together(comm, lambda: require_no_hanging(surface))
-    together(comm, lambda: require_no_overlaps(surface))
+    raise_on_all_ranks(comm, lambda: require_no_hanging(surface))
+    raise_on_all_ranks(comm, lambda: require_no_overlaps(surface))
     if not comm.rank:
         tell_unnamed(surface)
     middle = part.points
@@ -225,9 +233,9 @@ def distribute_mesh(
         middle = np.concatenate([corners.points[block].mean(axis=1) for block in corners.cells.values()])
     del corners, nodes
     sizes, tables = _tables(comm, part, faces, wanted)
-    ranked = _divided(comm, sizes, tables, on, method, shares, middle)
-    points = fetch(comm, part.points, part.point_starts, ranked.parts["nodes"].numbers)
-    return DividedPart(ranked, comm, points, part.blocks, part.listed, part.path)
+    distributed = _divided(comm, sizes, tables, on, method, shares, middle)
+    points = fetch(comm, part.points, part.point_starts, distributed.parts["nodes"].numbers)
+    return DividedPart(distributed, comm, points, part.blocks, part.listed, part.path)
 
 
 def part_of(
@@ -274,8 +282,8 @@ def _dealt(
     """Divide a mesh that rank 0 has: its slices of all tables are the tables, those of other ranks are empty."""
     wanted = _wanted(maps, on)
     sets = ("nodes", "cells", "faces", "boundary", "edges")[: 5 if "edge_nodes" in wanted else 4]
-    whole = together(comm, lambda: None if data is None else WholePart(data))
-    terms = together(comm, lambda: None if whole is None else whole.cell_geometry())
+    whole = raise_on_all_ranks(comm, lambda: None if data is None else WholePart(data))
+    terms = raise_on_all_ranks(comm, lambda: None if whole is None else whole.cell_geometry())
     told = None
     if whole is not None:
         listed = ListedFaces.of(whole.data, slice(0))
@@ -285,10 +293,10 @@ def _dealt(
     points = points if whole is None else whole.points
     tables = {name: np.empty((0, 1), np.int32) if whole is None else whole.table(name) for name in wanted}
     values = {"volumes": ("cells", volumes), "centroids": ("cells", centroids)}
-    ranked = _divided(comm, sizes, tables, on, method, shares, centroids if on == "cells" else points, values)
-    points = fetch(comm, points, _starts(comm, len(points)), ranked.parts["nodes"].numbers)
-    terms = ranked.values["volumes"], ranked.values["centroids"]
-    return DividedPart(ranked, comm, points, blocks, listed, path, terms)
+    distributed = _divided(comm, sizes, tables, on, method, shares, centroids if on == "cells" else points, values)
+    points = fetch(comm, points, _starts(comm, len(points)), distributed.parts["nodes"].numbers)
+    terms = distributed.values["volumes"], distributed.values["centroids"]
+    return DividedPart(distributed, comm, points, blocks, listed, path, terms)
 
 
 def _wanted(maps: Iterable[str] | None, on: On) -> tuple[str, ...]:
@@ -303,7 +311,7 @@ def _wanted(maps: Iterable[str] | None, on: On) -> tuple[str, ...]:
 def _divided(
     comm: Comm, sizes: Mapping[str, int], tables: Mapping[str, IntArray], on: On, method: Partition,
     shares: Sequence[float] | None, middle: FloatArray, values: Mapping[str, tuple[str, Values]] = MappingProxyType({}),
-) -> RankedMesh:  # fmt: skip
+) -> DistributedMesh:  # fmt: skip
     """Divide the sets of a mesh by its maps; ``middle`` are the places of the slice of what is dealt out."""
     from fluxloom.dsl.ranks.decompose import Link
 
@@ -316,8 +324,8 @@ def _divided(
 def _negative(comm: Comm, corners: MeshData) -> npt.NDArray[np.bool_]:
     """Refuse cells that are flat or cross themselves, and return which have a negative volume. Collective."""
     volumes, _, parts = cell_measures(corners)
-    together(comm, lambda: require_sized(corners, volumes))
-    together(comm, lambda: require_sound_cells(corners, volumes, parts))
+    raise_on_all_ranks(comm, lambda: require_sized(corners, volumes))
+    raise_on_all_ranks(comm, lambda: require_sound_cells(corners, volumes, parts))
     return volumes < 0.0
 
 
@@ -356,7 +364,7 @@ class DividedPart(MeshPart):
         Volumes and centroids of the owned cells, where the nodes of the cells do not tell them.
     """
 
-    ranked: RankedMesh
+    distributed: DistributedMesh
     comm: Comm
     points: FloatArray
     blocks: Mapping[str, int]
@@ -372,11 +380,11 @@ class DividedPart(MeshPart):
 
     def report(self) -> PartitionReport:
         """Return how the mesh is divided. Collective."""
-        return self.ranked.decomposition.report()
+        return self.distributed.decomposition.report()
 
     def part(self, name: str) -> Part:
         """Return this rank's part of a set, see `MeshPart.part`."""
-        parts = self.ranked.parts
+        parts = self.distributed.parts
         if name not in parts:
             raise MeshError(f"{self.path}: the mesh was divided without {name}: add edge_nodes to maps=")
         return parts[name]
@@ -387,10 +395,10 @@ class DividedPart(MeshPart):
 
     def table(self, name: str) -> IntArray:
         """Return the table of a map, see `MeshPart.table`."""
-        if name not in self.ranked.tables:
-            known = ", ".join(self.ranked.tables)
+        if name not in self.distributed.tables:
+            known = ", ".join(self.distributed.tables)
             raise MeshError(f"{self.path}: the mesh was divided without the map {name}: add it to maps= (has: {known})")
-        return self.ranked.tables[name]
+        return self.distributed.tables[name]
 
     def node_cells(self) -> Ragged:
         """Return the cells of each owned node, see `MeshPart.node_cells`."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy.typing as npt
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.comm.base import Comm
 from fluxloom.dsl.context import Context
 from fluxloom.mesh.data.mesh import MeshData
@@ -87,7 +87,7 @@ def read(
         renumbering = renumber_mesh(data, renumber)
         return renumbering.mesh, renumbering
 
-    if not context.ranked:
+    if not context.distributed:
         data, renumbering = whole()
         return Mesh(data, context, dtype=dtype, renumbering=renumbering)
     comm = context.comm
@@ -96,7 +96,7 @@ def read(
         given = read_vtkhdf_slice(path, comm, data=False)
         require_patches(given, required)
     else:
-        given = share_out(comm, together(comm, lambda: None if comm.rank else whole()[0]))
+        given = share_out(comm, raise_on_all_ranks(comm, lambda: None if comm.rank else whole()[0]))
     part = distribute_mesh(
         given, comm, method=partition, shares=shares, maps=maps, check=check and sliced, orient=sliced,
     )  # fmt: skip
@@ -108,4 +108,4 @@ def _has_slices(path: Path, comm: Comm, format: str | None) -> bool:
     suffixes = formats()["vtkhdf"].suffixes
     if format != "vtkhdf" and (format is not None or path.suffix.lower() not in suffixes):
         return False
-    return comm.allgather(together(comm, lambda: comm.rank == 0 and has_slices(path)))[0]
+    return comm.allgather(raise_on_all_ranks(comm, lambda: comm.rank == 0 and has_slices(path)))[0]

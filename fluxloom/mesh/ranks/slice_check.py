@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.comm.base import Comm
-from fluxloom.comm.rows import Post, owner_of
+from fluxloom.comm.rows import RowExchange, owner_of
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.data.elements import element
 from fluxloom.mesh.data.mesh import MeshData, MeshSource, unknown_patch
@@ -81,17 +81,17 @@ def check_cells_of(
     """
     first, last = part.point_starts[comm.rank : comm.rank + 2]
     points = MeshData(part.points, {}, {}, MeshSource(part.path, point_numbers=np.arange(first, last)))
-    together(comm, lambda: check_finite(points))
-    together(comm, lambda: require_whole(corners))
+    raise_on_all_ranks(comm, lambda: check_finite(points))
+    raise_on_all_ranks(comm, lambda: require_whole(corners))
     if orient:
-        turned, count = together(comm, lambda: orient_cells(corners))
+        turned, count = raise_on_all_ranks(comm, lambda: orient_cells(corners))
         if count:
             cells = {name: nodes[block].astype(np.int32) for name, block in turned.cells.items()}
             part, corners = replace(part, cells=cells), turned
     if check:
-        together(comm, lambda: check_cells(corners))
-        post = Post(comm, owner_of(nodes, part.point_starts))
+        raise_on_all_ranks(comm, lambda: check_cells(corners))
+        post = RowExchange(comm, owner_of(nodes, part.point_starts))
         used = np.zeros(len(part.points), dtype=bool)
         used[post.forward(nodes) - first] = True
-        together(comm, lambda: check_orphans(points, used))
+        raise_on_all_ranks(comm, lambda: check_orphans(points, used))
     return part, corners

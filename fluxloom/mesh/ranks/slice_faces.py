@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.comm.base import Comm
-from fluxloom.comm.rows import Post, before, block_starts, distinct, fetch, owner_of, place
+from fluxloom.comm.rows import RowExchange, before, block_starts, distinct, fetch, owner_of, place
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.data.elements import element
 from fluxloom.mesh.data.mesh import IntArray, MeshData, Ragged
@@ -97,7 +97,7 @@ def derive_faces(
         On all ranks: when three or more cells share a face, two lie on the same side of it, or a patch lists a face
         that is not on the boundary or was listed before; with ``check``, when a boundary face is in no patch.
     """
-    half = together(comm, lambda: _half_faces(part, corners))
+    half = raise_on_all_ranks(comm, lambda: _half_faces(part, corners))
     base, _ = before(comm, len(half.twins))
     outward = np.append(nodes, _NONE)[half.nodes].astype(np.int32)
     sense = face_senses(outward)
@@ -106,13 +106,13 @@ def derive_faces(
     twins = _twins(comm, part, half, outward, sense, base, check)
     own = np.arange(base, base + len(half.twins))
     cells = half.cells.astype(np.int64) + int(part.cell_starts[comm.rank])
-    together(comm, lambda: _refuse_over(corners, half, twins, sense))
+    raise_on_all_ranks(comm, lambda: _refuse_over(corners, half, twins, sense))
     first, outer = np.flatnonzero(twins.place > own), np.flatnonzero(twins.place == _NONE)
     interior = np.stack([cells[first], twins.cell[first]], axis=1).astype(np.int32)
     free = twins.listed[outer] == _NONE
     skipped, unlisted = before(comm, int(free.sum()))
     if check and unlisted:
-        together(comm, lambda: _refuse_unlisted(part, corners, half, outer[free], unlisted))
+        raise_on_all_ranks(comm, lambda: _refuse_unlisted(part, corners, half, outer[free], unlisted))
     number = np.where(free, part.listed.total + skipped + np.cumsum(free) - 1, twins.listed[outer])
     rows = np.concatenate([outward[outer], cells[outer, None].astype(np.int32)], axis=1)
     starts = block_starts(part.listed.total + unlisted, comm.size)
@@ -134,7 +134,7 @@ def derive_edges(comm: Comm, part: MeshSlice) -> IntArray:
     for name, block in part.cells.items():
         keys.append(distinct(pair_keys(block[:, np.array(element(name).edges)].reshape(-1, 2), part.n_points)))
     mine = distinct(np.concatenate(keys))
-    post = Post(comm, owner_of(mine // part.n_points, part.point_starts))
+    post = RowExchange(comm, owner_of(mine // part.n_points, part.point_starts))
     found = distinct(post.forward(mine))
     return np.stack([found // part.n_points, found % part.n_points], axis=1).astype(np.int32)
 
@@ -212,17 +212,17 @@ def _twins(
     keys = _sorted(outward[single], part.dimension)
     columns = [(single + base)[:, None], half.cells[single, None] + offset, sense[single, None]]
     rows = np.concatenate([keys, *columns], axis=1)
-    post = Post(comm, owner_of(keys[:, -1], part.point_starts))
+    post = RowExchange(comm, owner_of(keys[:, -1], part.point_starts))
     came = post.forward(rows.astype(np.int64))
     wanted, bad = _listed_rows(comm, part)
-    inquiry = Post(comm, owner_of(wanted[:, -2], part.point_starts))
+    inquiry = RowExchange(comm, owner_of(wanted[:, -2], part.point_starts))
     asked = inquiry.forward(wanted)
     answers, missed, crowd = _meet(came, asked, face_width(part.dimension))
     if check:
         once = _sorted(outward[half.twins > np.arange(len(half.twins))], part.dimension)
-        inner = Post(comm, owner_of(once[:, -1], part.point_starts)).forward(once)
+        inner = RowExchange(comm, owner_of(once[:, -1], part.point_starts)).forward(once)
         crowd = crowd or _third(came, inner, face_width(part.dimension))
-    together(comm, lambda: _refuse(part, crowd))
+    raise_on_all_ranks(comm, lambda: _refuse(part, crowd))
     found = post.back(answers)
     position[single], cell[single], turn[single], listed[single] = found.T
     _refuse_stray(comm, part, bad + missed)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.comm.base import Comm
 from fluxloom.comm.rows import block_starts, compress, fetch, from_first
 from fluxloom.core.errors import MeshError
@@ -194,7 +194,7 @@ def as_slice(comm: Comm, data: MeshData | MeshSlice | None) -> MeshSlice:
     sizes = comm.allgather((data.n_points, {name: len(block) for name, block in data.cells.items()}))
     if any(size != sizes[0] for size in sizes):
         raise MeshError(f"{data.source.path}: the ranks hold different meshes: {sizes[0]}, {sizes[-1]}")
-    return together(comm, lambda: cut(data, comm.rank, comm.size))
+    return raise_on_all_ranks(comm, lambda: cut(data, comm.rank, comm.size))
 
 
 def share_out(comm: Comm, data: MeshData | None) -> MeshSlice:
@@ -212,7 +212,9 @@ def share_out(comm: Comm, data: MeshData | None) -> MeshSlice:
     Rank 0 holds the mesh and what is on its way: once more the points, or the cells of one type. The others
     never hold more than their slices.
     """
-    slices = together(comm, lambda: [] if data is None else [cut(data, rank, comm.size) for rank in range(comm.size)])
+    slices = raise_on_all_ranks(
+        comm, lambda: [] if data is None else [cut(data, rank, comm.size) for rank in range(comm.size)]
+    )
     bare = None
     if slices:
         one = slices[0]

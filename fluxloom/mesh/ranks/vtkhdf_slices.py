@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.comm.base import Comm
 from fluxloom.comm.disk import Disk
 from fluxloom.comm.rows import before, block_starts, place
@@ -76,7 +76,7 @@ def read_vtkhdf_slice(path: str | Path, comm: Comm, *, data: bool = True) -> Mes
     DeviceUnavailable
         When h5py is not installed.
     """
-    rows = together(comm, lambda: _read(Path(path), comm.rank, comm.size, data))
+    rows = raise_on_all_ranks(comm, lambda: _read(Path(path), comm.rank, comm.size, data))
     kinds, axes = _kinds(comm, str(path), rows)
     dimension = len(axes)
     solid = np.array([code for code, kind in kinds.items() if kind.dimension == dimension], dtype=np.uint8)
@@ -152,7 +152,7 @@ def _kinds(comm: Comm, path: str, rows: _Rows) -> tuple[dict[int, ElementType], 
             f"{path}: VTK cell type {unknown[0]} is not supported (known on several ranks: {sorted(known)}); `fluxloom "
             "mesh convert` writes voxels, pixels and small polygons as one of these"
         )
-    together(comm, lambda: _check_widths(path, rows.slice))
+    raise_on_all_ranks(comm, lambda: _check_widths(path, rows.slice))
     kinds = {code: known[code] for code in codes}
     if cell_dimension(path, [kind.name for kind in kinds.values()]) == 3:
         return kinds, [0, 1, 2]
@@ -238,7 +238,7 @@ def write_vtkhdf_slices(path: str | Path, comm: Comm, part: MeshSlice, *, patche
         writer.columns(part, listed)
     finally:
         writer.close()
-    together(comm, writer.finish)
+    raise_on_all_ranks(comm, writer.finish)
 
 
 class _Writer:
@@ -256,7 +256,7 @@ class _Writer:
 
     def begin(self, part: MeshSlice, named: bool) -> None:
         """Create the file."""
-        together(self.comm, lambda: require("h5py", "mesh", "writing VTKHDF files"))
+        raise_on_all_ranks(self.comm, lambda: require("h5py", "mesh", "writing VTKHDF files"))
         cells = sum(part.blocks.values())
         ids = sum(count * element(name).n_nodes for name, count in part.blocks.items())
         faces = part.listed.total if named else 0
@@ -277,7 +277,7 @@ class _Writer:
     def columns(self, part: MeshSlice, listed: bool) -> None:
         """Write points, elements and values: cells, then the faces of patches where they are listed."""
         mesh = MeshData(part.points, part.cells)  # with the numbers of the whole mesh
-        cells = together(self.comm, lambda: to_vtk(mesh, part.cell_data, part.point_data, False))
+        cells = raise_on_all_ranks(self.comm, lambda: to_vtk(mesh, part.cell_data, part.point_data, False))
         self._column("Points", [cells.points])
         faces = part.listed.nodes
         counts = (faces >= 0).sum(axis=1)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.core.errors import MeshError
 from fluxloom.dsl.declare.dats import Dat
 from fluxloom.dsl.declare.sets import Set
@@ -81,8 +81,8 @@ def write_part(
     if any(other != names[0] for other in names):
         other = next(rank for rank, found in enumerate(names) if found != names[0])
         raise MeshError(f"{path}: rank 0 writes the values {names[0]}, rank {other} {names[other]}; give all the same")
-    on_cells = together(comm, lambda: _owned(arrays_of(cell_data, cells, "cell_data"), cells))
-    on_nodes = together(comm, lambda: _owned(arrays_of(point_data, nodes, "point_data"), nodes))
+    on_cells = raise_on_all_ranks(comm, lambda: _owned(arrays_of(cell_data, cells, "cell_data"), cells))
+    on_nodes = raise_on_all_ranks(comm, lambda: _owned(arrays_of(point_data, nodes, "point_data"), nodes))
     write_vtkhdf_slices(path, comm, part.to_slice(on_cells, on_nodes), patches=patches)
 
 

@@ -22,7 +22,7 @@ _FREE_KEYS = {
         "device", "fused", "iterations", "overlap", "ranks", "report_every", "schedule", "threads", "time",
         "transport", "tune",
     }),
-    "time": frozenset({"drop", "end", "steady"}),
+    "time": frozenset({"residual_drop", "end", "steady"}),
 }  # fmt: skip
 """The machine, how loops run on it, ends and targets."""
 

@@ -425,7 +425,7 @@ _FEW = 8
 _LARGE = 1 << 30
 """Bytes above which a file is known by its length and time alone."""
 
-_SMALLER = ("steady", "drop")
+_SMALLER = ("steady", "residual_drop")
 """Keys of ``[time]`` of which the smaller value asks for more."""
 
 

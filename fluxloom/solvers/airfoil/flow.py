@@ -26,7 +26,7 @@ from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs
 from fluxloom.kernel.intrinsics import sqrt as root
 from fluxloom.mesh.generate.airfoil import WALL, AirfoilMesh
-from fluxloom.mesh.ranks.distribute import RankedMesh
+from fluxloom.mesh.ranks.distribute import DistributedMesh
 
 __all__ = [
     "Airfoil", "AirfoilConstants", "adt_calc", "bres_calc", "primitive", "res_calc", "save_soln", "shape", "update",
@@ -209,7 +209,7 @@ class Airfoil:
     def __init__(
         self,
         context: Context,
-        mesh: AirfoilMesh | RankedMesh,
+        mesh: AirfoilMesh | DistributedMesh,
         constants: AirfoilConstants | None = None,
         *,
         schedule: Schedule | None = None,
@@ -218,7 +218,7 @@ class Airfoil:
         dtype: npt.DTypeLike = "float64",
     ) -> None:
         self.context = context
-        self.partition = mesh.decomposition.report() if isinstance(mesh, RankedMesh) else None
+        self.partition = mesh.decomposition.report() if isinstance(mesh, DistributedMesh) else None
         self.constants = constants if constants is not None else AirfoilConstants()
         self._declare(mesh, layout, dtype)
         self._build(schedule)
@@ -231,7 +231,7 @@ class Airfoil:
         )
         self.iterations = 0
 
-    def _declare(self, mesh: AirfoilMesh | RankedMesh, layout: Layout | None, dtype: npt.DTypeLike) -> None:
+    def _declare(self, mesh: AirfoilMesh | DistributedMesh, layout: Layout | None, dtype: npt.DTypeLike) -> None:
         ctx, tables = self.context, mesh.tables
         self.nodes = ctx.set(mesh.sets["nodes"], "nodes")
         self.cells = ctx.set(mesh.sets["cells"], "cells")

@@ -19,7 +19,7 @@ from fluxloom.graph.agglomerate import Grouping
 
 if TYPE_CHECKING:
     from fluxloom.solvers.compressible.flow import CompressibleFlow
-    from fluxloom.solvers.compressible.limiter_freezing import Following
+    from fluxloom.solvers.compressible.limiter_freezing import LimiterFreezing
     from fluxloom.solvers.compressible.scheme import CompressibleScheme
 
 __all__ = [
@@ -47,17 +47,17 @@ class Implicit:
         Vectors of GMRES in a step; 0: sweeps make all steps.
     switch
         Part of the largest residual so far, below which steps are Newton's with GMRES; before, the sweeps make them
-        with the CFL number that was given. 1: all steps are Newton's. So are those after the shares of a limiter stay.
+        with the CFL number that was given. 1: all steps are Newton's. So are those after the limiter values stay.
     tolerance
         Part of the right-hand side at which GMRES ends.
     change
         Part of themselves by which density and pressure change at most in a step; a cell with more takes less of it.
-    settle, follow, freeze, patience
-        Of a scheme with a limiter: parts of the largest residual so far at which the shares of slopes begin to follow
-        the states slowly, by a part ``follow`` in a step, and at which they stay from then on; steps without a lower
-        residual, after which they stay as well. ``settle = 0``: they come from the states all the time. See
+    relax_below, relaxation, freeze_below, patience
+        Of a scheme with a limiter: parts of the largest residual so far at which the limiter values begin to follow
+        the states slowly, by a part ``relaxation`` in a step, and at which they stay from then on; steps without a
+        lower residual, after which they stay as well. ``relax_below = 0``: they come from the states all the time. See
         `fluxloom.solvers.compressible.limiter_freezing`.
-    fronts
+    wavefront
         For turbulent flow with thin cells, in layers and wakes: one sweep in the order of fronts with approximate
         factors, which solves whole lines of cells, takes the place of `sweeps` through colours; the CFL number is that
         of a cube of each cell's volume; GMRES weighs the model's equation no more than the others together; increments
@@ -78,11 +78,11 @@ class Implicit:
     tolerance: float = 0.2
     change: float = 0.3
     sweeps_max: int = 16
-    settle: float = 0.1
-    follow: float = 0.3
-    freeze: float = 1e-8
+    relax_below: float = 0.1
+    relaxation: float = 0.3
+    freeze_below: float = 1e-8
     patience: int = 200
-    fronts: bool = False
+    wavefront: bool = False
 
     def __post_init__(self) -> None:
         for name, low, high in (("cfl", 0.0, 1e300), ("cfl_max", 0.0, 1e300), ("growth", 1.0, 1e3),
@@ -94,18 +94,18 @@ class Implicit:
             value = getattr(self, name)
             if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
                 raise SolverError(f"Implicit: {name} is a whole number of at least {least}, not {value!r}")
-        if not isinstance(self.fronts, bool):
-            raise SolverError(f"Implicit: fronts is true or false, not {self.fronts!r}")
+        if not isinstance(self.wavefront, bool):
+            raise SolverError(f"Implicit: wavefront is true or false, not {self.wavefront!r}")
         if self.cfl_max < self.cfl:
             raise SolverError(f"Implicit: cfl_max ({self.cfl_max:g}) is less than cfl ({self.cfl:g})")
         _ = self.following
 
     @property
-    def following(self) -> Following:
-        """When shares of slopes follow the states slowly, and when they stay."""
-        from fluxloom.solvers.compressible.limiter_freezing import Following
+    def following(self) -> LimiterFreezing:
+        """When limiter values follow the states slowly, and when they stay."""
+        from fluxloom.solvers.compressible.limiter_freezing import LimiterFreezing
 
-        return Following(self.settle, self.follow, self.freeze, self.patience)
+        return LimiterFreezing(self.relax_below, self.relaxation, self.freeze_below, self.patience)
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class ImplicitStep:
     rest
         What GMRES left of the right-hand side.
     live
-        How far the limiter's shares of slopes followed the states: 1 all the way; 0: they stayed as they were.
+        How far the limiter values followed the states: 1 all the way; 0: they stayed as they were.
     """
 
     norms: Array
@@ -164,7 +164,7 @@ class LevelSteps(Protocol):
         """Make a step."""
         ...
 
-    def pace(self, part: float) -> None:
+    def set_cfl(self, part: float) -> None:
         """Take a part of the CFL number from here on."""
         ...
 
@@ -305,10 +305,10 @@ class Multigrid:
         Patches where the fronts of groups start; see `fluxloom.fv.geometry.agglomeration`.
     grouping
         How cells are grouped; see there.
-    settle, follow, freeze, patience
-        Of a scheme with a limiter: parts of the largest residual so far at which the shares of slopes begin to follow
-        the states slowly, by a part ``follow`` in a cycle, and at which they stay from then on; cycles without a lower
-        residual, after which they stay as well. ``settle = 0``: they come from the states all the time. See
+    relax_below, relaxation, freeze_below, patience
+        Of a scheme with a limiter: parts of the largest residual so far at which the limiter values begin to follow
+        the states slowly, by a part ``relaxation`` in a cycle, and at which they stay from then on; cycles without a
+        lower residual, after which they stay as well. ``relax_below = 0``: they come from the states all the time. See
         `fluxloom.solvers.compressible.limiter_freezing`.
 
     Raises
@@ -328,9 +328,9 @@ class Multigrid:
     start: int = 0
     walls: tuple[str, ...] = ()
     grouping: Grouping | None = None
-    settle: float = 0.1
-    follow: float = 0.3
-    freeze: float = 1e-4
+    relax_below: float = 0.1
+    relaxation: float = 0.3
+    freeze_below: float = 1e-4
     patience: int = 200
 
     def __post_init__(self) -> None:
@@ -345,8 +345,8 @@ class Multigrid:
         _ = self.following
 
     @property
-    def following(self) -> Following:
-        """When shares of slopes follow the states slowly, and when they stay."""
-        from fluxloom.solvers.compressible.limiter_freezing import Following
+    def following(self) -> LimiterFreezing:
+        """When limiter values follow the states slowly, and when they stay."""
+        from fluxloom.solvers.compressible.limiter_freezing import LimiterFreezing
 
-        return Following(self.settle, self.follow, self.freeze, self.patience)
+        return LimiterFreezing(self.relax_below, self.relaxation, self.freeze_below, self.patience)

@@ -17,7 +17,7 @@ Array = npt.NDArray[np.float64]
 
 
 class StateGradient:
-    """The gradients of the primitive states, by the slopes of the scheme without their limiter.
+    """The gradients of the primitive states, by the gradients of the scheme without their limiter.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class StateGradient:
         """Return ``d w_v / dx_k`` of the owned cells, ``(owned, nv, d)``. Collective."""
         self._chain()
         flow = self._flow
-        return flow.owned(flow.slope).reshape(-1, flow.components, flow.dimension).astype(np.float64)
+        return flow.owned(flow.gradient).reshape(-1, flow.components, flow.dimension).astype(np.float64)
 
 
 class EddyViscosity:

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.declare.dats import Dat, Global
@@ -28,13 +28,13 @@ from fluxloom.fv.compressible.boundary import (
 )
 from fluxloom.fv.compressible.boundary_states import PARAMETERS
 from fluxloom.fv.compressible.gas import Gas
-from fluxloom.fv.compressible.kernels import advance, common_step, complete, least_step, local_step
+from fluxloom.fv.compressible.kernels import advance, common_step, last_stage, least_step, local_step
 from fluxloom.fv.geometry.cell_faces import CompressibleGeometry, Rotation
 from fluxloom.fv.geometry.symmetry_planes import extruded_along, is_flat, reference_length
 from fluxloom.fv.geometry.volumes import ControlVolumes, Family
 from fluxloom.fv.guard_kernels import all_that_passed, take_back, through_boundary
 from fluxloom.solvers.compressible.positivity import Positivity
-from fluxloom.solvers.compressible.residual import FlowBalance
+from fluxloom.solvers.compressible.residual import ResidualLoops
 from fluxloom.solvers.compressible.scheme import CompressibleScheme
 from fluxloom.solvers.compressible.values import Field, Residuals, left, owned_numbers, require_finite, squared_sizes
 from fluxloom.solvers.flow_spaces import FlowSpaces
@@ -78,8 +78,8 @@ class CompressibleFlow:
         The mesh turns; velocities are those where one stands still, along axes that turn with it.
     balance
         What takes the place of `right_hand_side`, as on coarse levels of multigrid.
-    slopes
-        Elements around each cell and the weights of slopes, from `fluxloom.fv.gradients.node_gradients`; by default
+    gradients
+        Elements around each cell and the weights of gradients, from `fluxloom.fv.gradients.node_gradients`; by default
         those across its faces, by least squares.
 
     Attributes
@@ -97,11 +97,11 @@ class CompressibleFlow:
     time, steps
         Since the start.
     outflow
-        Of the boundary elements the flux out of their faces, per unit of area, where cells have shares of slopes.
+        Of the boundary elements the flux out of their faces, per unit of area, where cells have limiter values.
     cfl
-        Of the next explicit step; that of the scheme, unless `pace` has changed it.
+        Of the next explicit step; that of the scheme, unless `set_cfl` has changed it.
     frozen
-        Whether the limiter's shares of slopes stay as they are; see `freeze`.
+        Whether the limiter values stay as they are; see `freeze_below`.
     given
         What boundaries and sources are given that depends on the time.
     passed
@@ -130,15 +130,15 @@ class CompressibleFlow:
         source: Source | None = None,
         rotation: Rotation | None = None,
         balance: Balance | None = None,
-        slopes: Family | None = None,
+        gradients: Family | None = None,
     ) -> None:
-        self.context, self.volumes, self.balance, self.slopes = context, volumes, balance, slopes
+        self.context, self.volumes, self.balance, self.gradients = context, volumes, balance, gradients
         self.boundaries: Mapping[str, BoundaryCondition] = dict(boundaries or {})
         self.gas, self.scheme = gas or Gas(), scheme or CompressibleScheme()
-        if slopes is None and self.scheme.order == 2 and self.scheme.slopes != "faces":
+        if gradients is None and self.scheme.order == 2 and self.scheme.gradients != "faces":
             raise SolverError(
-                f"slopes: {self.scheme.slopes!r} wants the rows of `fluxloom.fv.gradients.node_gradients` beside "
-                "the scheme: give slopes, or make the flow by fluxloom.Compressible"
+                f"gradients: {self.scheme.gradients!r} wants the rows of `fluxloom.fv.gradients.node_gradients` beside "
+                "the scheme: give gradients, or make the flow by fluxloom.Compressible"
             )
         self.dimension = volumes.dimension
         self.turbulent = self.scheme.turbulence is not None
@@ -151,7 +151,7 @@ class CompressibleFlow:
         self.time, self.steps, self.cfl, self.rotation = 0.0, 0, self.scheme.cfl, rotation
         self.length = self._length()
         found = self._geometry(boundaries or {})
-        self._balance = FlowBalance(self, found) if balance is None else None
+        self._balance = ResidualLoops(self, found) if balance is None else None
         del found  # what is stored now takes as much again: it goes before the states come
         self._distance(distance)
         self._states()
@@ -166,14 +166,14 @@ class CompressibleFlow:
 
     @property
     def memory(self) -> dict[str, Any]:
-        """What the host keeps from step to step; with `w`, the shares of slopes and the globals it is the state."""
+        """What the host keeps from step to step; with `w`, the limiter values and the globals it is the state."""
         return {"time": self.time, "steps": self.steps, "cfl": self.cfl, "frozen": self.frozen, "limits": self.limits}
 
     @memory.setter
     def memory(self, memory: Mapping[str, Any]) -> None:
         """Take back what a checkpoint has kept."""
         self.time, self.steps = float(memory["time"]), int(memory["steps"])
-        self.pace(float(memory["cfl"]))
+        self.set_cfl(float(memory["cfl"]))
         self.freeze(bool(memory["frozen"]))
         self.limits, self._begun = int(memory["limits"]), True
         self.given.prepare(self.time)
@@ -184,7 +184,7 @@ class CompressibleFlow:
 
         cv, elements, faces = self.volumes, self.spaces.elements, self.spaces.faces
         kinds, par = np.zeros(cv.elements, dtype=np.int32), np.zeros((cv.elements, PARAMETERS))
-        table = together(self.context.comm, lambda: boundary_table(cv, boundaries, self.gas))
+        table = raise_on_all_ranks(self.context.comm, lambda: boundary_table(cv, boundaries, self.gas))
         kinds[cv.cells :], par[cv.cells :], self.formulas = table.kinds, table.rows, table.states
         self.mirrors = self._mirrors()
         par[self.mirrors, 0] = 1.0
@@ -200,7 +200,7 @@ class CompressibleFlow:
         self.swept = None if found.swept is None else elements.dat(found.swept, "swept")
         if (turns := self.rotation) is not None:
             turning = turns.velocity(cv.centres[cv.cells :])
-            together(self.context.comm, lambda: check_turning(cv, boundaries, par[cv.cells :], turning))
+            raise_on_all_ranks(self.context.comm, lambda: check_turning(cv, boundaries, par[cv.cells :], turning))
         self.kind, self.par = elements.dat(kinds, "kind"), elements.dat(par, "par")
         self.given = GivenValues(self, table.changing)
         behind, edge = np.arange(cv.elements), np.zeros(cv.elements, dtype=np.int64)
@@ -213,7 +213,7 @@ class CompressibleFlow:
     def _mirrors(self) -> npt.NDArray[np.int64]:
         """Return the boundary elements beyond which the flow is mirrored."""
         cv, found = self.volumes, [np.empty(0, dtype=np.int64)]
-        if self.balance is not None or self.slopes is not None:
+        if self.balance is not None or self.gradients is not None:
             return found[0]
         for name, span in cv.patches.items():
             if isinstance(self.boundaries.get(name), SymmetryPlane):
@@ -261,21 +261,22 @@ class CompressibleFlow:
         stages = len(self.scheme.time.stages)
         self.between = [self.spaces.elements.dat(start, f"w{k}", many) for k in (1, 2)]
         self.kept = self.between[stages % 2 == 0]  # the last stage does not read it
-        self.slope = ctx.dat(self.elements, name="slope", shape=(nv * d,), dtype=self.scheme.storage, layout=many)
-        self.share = self.spaces.elements.dat(np.full((cv.elements, nv), self.scheme.order - 1.0), "share", many)
-        self.outflow = self.share
+        self.gradient = ctx.dat(self.elements, name="slope", shape=(nv * d,), dtype=self.scheme.storage, layout=many)
+        kept = np.full((cv.elements, nv), self.scheme.order - 1.0)
+        self.limiter_values = self.spaces.elements.dat(kept, "limiter values", many)
+        self.outflow = self.limiter_values
         self.res = ctx.dat(self.elements, name="residual", shape=(nv,), layout=many)
         self.speed, self.step = ctx.dat(self.elements, name="speed"), ctx.dat(self.elements, name="step")
         self._own = Loop(local_step, self.elements, self.speed, self.volume, self.step, cfl=self.cfl)
         self.scale = ctx.scalar(np.ones(nv), "scale")
         self.least, self.dt = ctx.scalar(FOREVER, "least"), ctx.scalar(0.0, "dt")
         self.norm = ctx.scalar(np.zeros(nv), "norm")
-        self.mended, self.bad = ctx.scalar(0.0, "fixed"), ctx.scalar(0.0, "bad")
+        self.clipped, self.clipped_cells = ctx.scalar(0.0, "clipped_faces"), ctx.scalar(0.0, "clipped_cells")
 
     def right_hand_side(self, w: Dat, limited: bool = True) -> Sequence[Loop | Reset]:
         """Return the loops that find `res` and `speed` of some states; they set those of the boundary elements.
 
-        Not ``limited``, they take the shares of slopes that are there.
+        Not ``limited``, they take the limiter values that are there.
         """
         if self.balance is not None:
             return self.balance(self, w)
@@ -289,9 +290,11 @@ class CompressibleFlow:
             states = [self.w, *(self.between[k % 2] for k in range(len(stages) - 1)), self.w]
             common: dict[str, Any] = {"gamma": self.gas.gamma, "nv": self.components, "d": self.dimension}
             ahead = [
-                Loop(advance, self.elements, self.w, states[k], self.res, self.step, states[k + 1], self.norm, self.bad,
+                Loop(advance, self.elements, self.w, states[k], self.res, self.step, states[k + 1], self.norm,
+                     self.clipped_cells,
                      None, a=a, b=b, c=c, **common) if k < len(stages) - 1 else
-                Loop(complete, self.elements, states[k], self.res, self.step, self.w, self.kept, self.norm, self.bad,
+                Loop(last_stage, self.elements, states[k], self.res, self.step, self.w, self.kept, self.norm,
+                     self.clipped_cells,
                      None, a=a, b=b, c=c, **common)
                 for k, (a, b, c) in enumerate(stages)
             ]  # fmt: skip
@@ -314,7 +317,7 @@ class CompressibleFlow:
         same = Loop(common_step, self.elements, self.volume, self.dt, self.step)
         bare = rest([()] * len(stages))
         iteration = Chain([*find[0], self._own, Reset(self.norm), ahead[0], *bare], name="iteration")
-        before = Chain([Reset(self.least, FOREVER), Reset(self.bad), *find[0], least], name="residual")
+        before = Chain([Reset(self.least, FOREVER), Reset(self.clipped_cells), *find[0], least], name="residual")
         whole = rest(left(stages, self.leaving()))
         return iteration, before, Chain([same, Reset(self.norm), ahead[0], *whole], name="step")
 
@@ -357,7 +360,7 @@ class CompressibleFlow:
         self.freeze(False)
 
     @property
-    def balanced(self) -> FlowBalance:
+    def balanced(self) -> ResidualLoops:
         """What finds its residuals.
 
         Raises
@@ -380,7 +383,7 @@ class CompressibleFlow:
         return self.balance is None and self.scheme.order == 2 and self.scheme.limiter is not None
 
     def freeze(self, frozen: bool = True) -> None:
-        """Keep the shares that the limiter leaves of slopes as they are now, or find them from the states again.
+        """Keep the limiter values as they are now, or find them from the states again.
 
         A limiter takes least and largest values around a cell, whose kinks keep residuals from falling; with shares
         that stay they fall as far as numbers go. What converges is then the scheme with these shares: where they come
@@ -392,7 +395,7 @@ class CompressibleFlow:
         self.iteration, self.before, self.after = self._stages[self.frozen]
 
     def renewal(self, w: Dat, weight: float) -> list[Loop]:
-        """Return loops that move the shares a part of the way to what the limiter leaves of the slopes of some states.
+        """Return loops that move the limiter values a part of the way to those of some states.
 
         Their residual has to have been found just before: the states of their boundary elements are there then.
 
@@ -402,7 +405,7 @@ class CompressibleFlow:
             If the scheme has no limiter.
         """
         if self._balance is None or not self.limiting:
-            raise SolverError("shares of slopes: the scheme has no limiter (or order 1), so there is nothing to renew")
+            raise SolverError("limiter values: the scheme has no limiter (or order 1), so there is nothing to renew")
         return self._balance.renewal(w, weight)
 
     def _with_edges(self, what: str, values: Field, edge: float, name: str) -> Dat:
@@ -423,7 +426,7 @@ class CompressibleFlow:
         self.source = self.spaces.elements.dat(np.zeros((cv.elements, nv)), what)
         self.given.over_cells(what, vector_of(source, nv, what), self.source)
 
-    def pace(self, cfl: float) -> None:
+    def set_cfl(self, cfl: float) -> None:
         """Take a CFL number for the explicit steps from here on, instead of the scheme's."""
         self.cfl = cfl
         self._own.set(cfl=cfl)
@@ -495,7 +498,7 @@ class CompressibleFlow:
             self.given.prepare(self.time, dt, self.scheme.time.stages)
             self.after()
             self.given.check()
-            if float(self.bad.value):
+            if float(self.clipped_cells.value):
                 dt = self.positivity.advance(dt, again=True)
         self.time += dt
         self.steps += 1
@@ -530,16 +533,16 @@ class CompressibleFlow:
         SolverError
             If a state is not finite; names the cell.
         """
-        squares, mended, bad = Global.read_all([self.norm, self.mended, self.bad])
+        squares, clipped, clipped_cells = Global.read_all([self.norm, self.clipped, self.clipped_cells])
         norms = np.sqrt(np.asarray(squares) / max(1, self._count()))
-        found = Residuals(norms, int(mended), int(bad))
-        if found.fixed:
-            self.mended.value = 0.0
-        if found.bad:
-            self.bad.value = 0.0
+        found = Residuals(norms, int(clipped), int(clipped_cells))
+        if found.clipped_faces:
+            self.clipped.value = 0.0
+        if found.clipped_cells:
+            self.clipped_cells.value = 0.0
         if not np.isfinite(norms).all():
             self.check()
-        if found.bad and self._balance is not None:
+        if found.clipped_cells and self._balance is not None:
             self.positivity.begin()
         return found
 

@@ -13,12 +13,12 @@ from fluxloom.dsl.declare.dats import Dat, Global
 from fluxloom.dsl.ranks.task import Reset
 from fluxloom.dsl.run.chain import Chain
 from fluxloom.dsl.run.loop import Loop
-from fluxloom.fv.compressible.newton_kernels import keep, moved, pace, shorten, sizes, unsteady
+from fluxloom.fv.compressible.newton_kernels import keep, local_rate, moved, shorten, sizes, unsteady
 from fluxloom.fv.geometry.volumes import Sides
 from fluxloom.linalg.status import Status
 from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.compressible.cycles import Implicit, ImplicitStep
-from fluxloom.solvers.compressible.limiter_freezing import Shares
+from fluxloom.solvers.compressible.limiter_freezing import LimiterFollowing
 from fluxloom.solvers.compressible.newton_system import NewtonSystem
 from fluxloom.solvers.compressible.sweeps import Sweeps
 
@@ -61,8 +61,9 @@ class SteadySteps:
 
     with steps ``dt`` of each cell's own, ``dt = cfl V / (sum A lambda / 2)``. With ``krylov`` the derivative is that of
     the full residual (Newton's method), and converges as fast as the residual is smooth: limiters have kinks, so the
-    shares of slopes follow the states slowly in time, and stay at last (`Shares`); what converges then is the scheme
-    with these shares. With ``krylov = 0`` the derivative is that of a scheme of first order, and convergence is linear.
+    limiter values follow the states slowly in time, and stay at last (`LimiterFollowing`); what converges then is the
+    scheme with these shares. With ``krylov = 0`` the derivative is that of a scheme of first order, and convergence is
+    linear.
 
     The CFL number of Newton's steps follows from the first one on what a step has achieved. Its balance
 
@@ -74,7 +75,7 @@ class SteadySteps:
       what was promised, and the CFL number grows by ``growth``, whether the residual falls or not;
     - else it changes with the residual, by 1.2 over the ratio of the residuals, between 0.7 and ``growth``;
     - GMRES did not get as far as was asked: it falls to 0.8 of itself;
-    - `b` is above 2, or not finite: the step is refused, and made again with half the CFL number. With ``fronts``
+    - `b` is above 2, or not finite: the step is refused, and made again with half the CFL number. With ``wavefront``
       increments are made shorter before.
 
     So it finds the steps that the sweeps can precondition by itself, with residuals that stay where they are while a
@@ -97,7 +98,7 @@ class SteadySteps:
     highest
         The largest one since the begin.
     shares
-        How the limiter's shares of slopes are found.
+        How the limiter values are found.
     preconditioning
         Sweeps in a product of GMRES.
 
@@ -118,7 +119,7 @@ class SteadySteps:
         context, nv, over = flow.context, flow.components, flow.elements
         self.cfl = self.implicit.cfl
         self.cells = flow.volumes.total
-        self.sweeps = Sweeps(flow, self.implicit.sweeps, self.implicit.fronts)
+        self.sweeps = Sweeps(flow, self.implicit.sweeps, self.implicit.wavefront)
         self.preconditioning = self.implicit.sweeps
         self.base, self.trial = (
             context.dat(over, name=name, shape=(nv,), layout=flow.w.layout) for name in ("base", "trial")
@@ -134,7 +135,7 @@ class SteadySteps:
         self.weights = context.scalar(np.ones(nv), "weights")
         self._krylov = None if self.implicit.krylov == 0 else NewtonSystem(
             flow, self.sweeps, self.weights, self.columns, self.base, self.trial, self._find, self.implicit.krylov,
-            self.cells, _PART if self.implicit.fronts and flow.turbulent else 1e-7,
+            self.cells, _PART if self.implicit.wavefront and flow.turbulent else 1e-7,
         )  # fmt: skip
         self._begun = self._newton = False
 
@@ -143,14 +144,14 @@ class SteadySteps:
         nv: dict[str, Any] = {"nv": flow.components}
         both: dict[str, Any] = {"d": flow.dimension, **nv}
         copies: dict[str, Any] = {"systems": flow.components}
-        self.shares = Shares(flow, trial, self.implicit.following)
+        self.shares = LimiterFollowing(flow, trial, self.implicit.following)
         self._finds = {False: Chain(flow.right_hand_side(trial), name="implicit.residual")}
         self._judge = Chain([
             Reset(self.norm), Reset(self.left),
             Loop(unsteady, over, flow.w, z, flow.res, self.sweeps.rate, self.rows, self.norm, self.left,
                  gamma=flow.gas.gamma, **both),
         ], name="implicit.judge")  # fmt: skip
-        self._pace = Loop(pace, over, self.waves, self._even(), flow.volume, self.sweeps.rate, cfl=self.cfl)
+        self._pace = Loop(local_rate, over, self.waves, self._even(), flow.volume, self.sweeps.rate, cfl=self.cfl)
         self._copy = Loop(copy, over, flow.w, trial, **copies)
         self._keep = Loop(keep, over, flow.res, flow.speed, self.base, self.waves, **nv)
         self._linearise = Chain([self._pace, *self.sweeps.linearise()], fuse=False, name="implicit.linearise")
@@ -174,7 +175,7 @@ class SteadySteps:
             ends = sides.sum((cv.area * np.abs(cv.normals @ flow.axis))[sides.face])
             found[: sides.cells] = 1.0 - ends / area
             area, sizes, d = (area - ends) * 0.5 * ends / sizes, 0.5 * ends, 2
-        if self.implicit.fronts:
+        if self.implicit.wavefront:
             found[: sides.cells] *= 2.0 * d * sizes ** ((d - 1.0) / d) / area
         return flow.spaces.elements.dat(found, "even")
 
@@ -214,7 +215,7 @@ class SteadySteps:
         self._find()
         self._judge()
         share, norms, left = self._look()
-        if self.implicit.fronts:
+        if self.implicit.wavefront:
             share, norms, left = self._search(share, norms, left)
         total = self._total(norms)
         self.flow.steps += 1
@@ -237,7 +238,7 @@ class SteadySteps:
     def newton(self) -> bool:
         """Whether the next step is one of Newton's; after one of them it is until the residual has grown much.
 
-        With shares of slopes that stay it is: sweeps did not get further with those that follow.
+        With limiter values that stay it is: sweeps did not get further with those that follow.
         """
         switch = self.implicit.switch
         if switch >= 1.0:
@@ -259,7 +260,7 @@ class SteadySteps:
         elif solved.iterations < _FEW * how.krylov:
             self.preconditioning = max(self.preconditioning // 2, how.sweeps)
         factor = min(factor, how.growth if solved.residual <= how.tolerance else _HARD)
-        if how.fronts and solved.iterations > _MANY * how.krylov and self.total > _FAR * self.highest:
+        if how.wavefront and solved.iterations > _MANY * how.krylov and self.total > _FAR * self.highest:
             factor = min(factor, 1.0)  # there are no more sweeps to take
         return min(how.cfl_max, factor * cfl)
 
@@ -303,7 +304,7 @@ class SteadySteps:
         flow as large, in each step anew.
         """
         weights = np.array(self.rows.value)
-        if self.flow.turbulent and self.implicit.fronts:
+        if self.flow.turbulent and self.implicit.wavefront:
             found = self._now * weights
             ratio = float(np.linalg.norm(found[:-1])) / max(float(found[-1]), _TINY)
             weights[-1] *= min(1.0, max(ratio, _LEAST_WEIGHT))

@@ -10,7 +10,7 @@ from fluxloom.dsl.declare.dats import Dat
 from fluxloom.dsl.run.chain import Chain
 from fluxloom.dsl.run.loop import Loop
 from fluxloom.fv.compressible.fluxes import Rusanov
-from fluxloom.fv.compressible.kernels import boundary_flux, face_states, gained
+from fluxloom.fv.compressible.kernels import add_source, boundary_flux, face_states
 from fluxloom.fv.compressible.multigrid import (
     coarse_residual,
     corrected,
@@ -25,22 +25,22 @@ from fluxloom.fv.compressible.multigrid import (
     stiff_wall,
     wanted,
 )
-from fluxloom.fv.compressible.viscous_flux import boundary_friction, friction
+from fluxloom.fv.compressible.viscous_flux import boundary_viscous_flux, viscous_flux
 from fluxloom.fv.geometry.agglomeration import Coarse
 from fluxloom.fv.geometry.volumes import Family
 from fluxloom.solvers.compressible.flow import CompressibleFlow
 
-__all__ = ["CoarseBalance", "Passage"]
+__all__ = ["CoarseResidual", "Passage"]
 
 _WEIGHT = 1.0
 """Of each neighbour in the smoothing of corrections, that of the cell itself is 1."""
 
 
-class CoarseBalance:
+class CoarseResidual:
     """The loops that find `res` and `speed` of a coarse level, see `CompressibleFlow.right_hand_side`.
 
-    No slopes: friction and heat come from the differences of two groups over the `spacing` between them. The faces of
-    the flow become those that these differences are found with, also for what linearises it.
+    No gradients: friction and heat come from the differences of two groups over the `spacing` between them. The faces
+    of the flow become those that these differences are found with, also for what linearises it.
 
     Parameters
     ----------
@@ -63,29 +63,31 @@ class CoarseBalance:
         assert flow.source is not None
         common: dict[str, Any] = {"nv": flow.components, "d": flow.dimension}
         law, viscous, over = {"gamma": flow.gas.gamma}, flow.gas.viscosity is not None, flow.elements
-        inside, slope, face = w[flow.behind[0]], flow.slope[flow.behind[0]], thin[flow.edge[0]]
+        inside, gradient, face = w[flow.behind[0]], flow.gradient[flow.behind[0]], thin[flow.edge[0]]
         edge = (flow.kind, flow.par, face, inside)
         wet, beyond = {"gas": flow.gas, **common}, {"states": flow.formulas}
         loops: list[Loop] = []
         if flow.open:
             if viscous:
-                loops += [Loop(face_states, flow.boundary, *edge, slope, w, **beyond, **law, **common)]
+                loops += [Loop(face_states, flow.boundary, *edge, gradient, w, **beyond, **law, **common)]
             loops += [
-                Loop(boundary_flux, flow.boundary, *edge, slope, flow.share[flow.behind[0]], flow.outflow, moving=0,
+                Loop(boundary_flux, flow.boundary, *edge, gradient, flow.limiter_values[flow.behind[0]], flow.outflow,
+                     moving=0,
                      inviscid=Rusanov(), slow=0, **beyond, **wet),
             ]  # fmt: skip
             if self.stages:
                 loops += [Loop(stiff_wall, flow.boundary, *edge, flow.outflow, **beyond, **law, **common)]
             if viscous:
-                loops += [Loop(boundary_friction, flow.boundary, flow.kind, flow.par, face, w, inside, slope,
+                loops += [Loop(boundary_viscous_flux, flow.boundary, flow.kind, flow.par, face, w, inside, gradient,
                                flow.outflow, closure=flow.scheme.turbulence, **beyond, **wet)]  # fmt: skip
         near, sides, total = w[flow.near], thin[flow.sides], (flow.res, flow.speed)
         loops += [Loop(coarse_residual, over, w, near, flow.outflow[flow.near], sides, wetted[flow.sides], flow.sign,
                        *total, stages=int(self.stages), **law, **common)]  # fmt: skip
         if viscous:
-            loops += [Loop(friction, over, w, flow.slope, near, flow.slope[flow.near], sides, flow.sign, flow.volume,
+            loops += [Loop(viscous_flux, over, w, flow.gradient, near, flow.gradient[flow.near], sides, flow.sign,
+                           flow.volume,
                            *total, closure=flow.scheme.turbulence, **wet)]  # fmt: skip
-        loops += [Loop(gained, over, flow.source, flow.volume, flow.res, nv=flow.components)]
+        loops += [Loop(add_source, over, flow.source, flow.volume, flow.res, nv=flow.components)]
         if flow.turbulent:
             loops += [Loop(held, over, flow.res, nv=flow.components)]
         return loops
@@ -150,7 +152,7 @@ class Passage:
         )  # fmt: skip
 
     def _chain(self, limited: bool) -> Chain:
-        """Return what goes down, with the residual of live shares of slopes, or of those that are there."""
+        """Return what goes down, with the residual of live limiter values, or of those that are there."""
         return Chain([*self.fine.right_hand_side(self.fine.w, limited), *self._restriction], name="multigrid.down")
 
     def down(self) -> None:

@@ -1,16 +1,17 @@
-r"""When the shares that a limiter leaves of slopes follow the states of a steady flow, and when they stay.
+r"""When the limiter values follow the states of a steady flow, and when they stay.
 
 A limiter takes least and largest values around a cell and the least of its faces. These have kinks, at which a steady
-flow does not settle: cells go to and fro, the residual stops falling. So the shares :math:`\phi` are taken from the
-states in three ways, one after the other:
+flow does not settle: cells go to and fro, the residual stops falling. So the limiter values :math:`\phi` are taken from
+the states in three ways, one after the other:
 
 1. *live*: with each residual, :math:`\phi = L(w)`, while the flow finds its shape;
 2. *following*: a part of the way after each step, :math:`\phi \leftarrow \phi + a (L(w) - \phi)`; a residual takes them
    as they are. Where this settles, :math:`\phi = L(w)`: it is the steady flow of the live limiter;
 3. *frozen*: they stay. The residual is then a smooth function of the states and falls as far as numbers go. What
-   converges is the scheme with these shares: it differs from that of the live limiter by what following had left.
+   converges is the scheme with these limiter values: it differs from that of the live limiter by what following had
+   left.
 
-Where the residual grows again to three times the level at which following begins, shares are live again.
+Where the residual grows again to three times the level at which following begins, limiter values are live again.
 
 References
 ----------
@@ -33,32 +34,32 @@ from fluxloom.dsl.run.chain import Chain
 if TYPE_CHECKING:
     from fluxloom.solvers.compressible.flow import CompressibleFlow
 
-__all__ = ["Following", "Shares"]
+__all__ = ["LimiterFollowing", "LimiterFreezing"]
 
 _LOWER = 0.9
 """A residual below this part of the least one so far counts as lower."""
 _NEAR, _FEW = 1e-4, 8
-"""Part of the largest residual so far below which shares that follow are near those of the states, and steps without a
+"""Part of the largest residual below which relaxed limiter values are near those of the states, and steps without a
 lower residual after which they stay then: limiters with kinks do not come nearer."""
 _THAW = 3.0
-"""Over the level at which shares begin to follow: above it they are live again."""
+"""Over the level at which limiter values begin to follow: above it they are live again."""
 
 
 @dataclass(frozen=True)
-class Following:
-    """When shares follow the states slowly, and when they stay.
+class LimiterFreezing:
+    """When limiter values follow the states slowly, and when they stay.
 
     Attributes
     ----------
-    settle
-        Part of the largest residual so far at which shares begin to follow; 0: they are live all the time.
-    follow
+    relax_below
+        Part of the largest residual so far at which limiter values begin to follow; 0: they are live all the time.
+    relaxation
         Part of the way that they go in a step then.
-    freeze
+    freeze_below
         Part of the largest residual so far at which they stay from then on; 0: never.
     patience
-        Steps without a lower residual, after which shares that follow stay as well, below ``settle``, and at most 8
-        below a residual of 1e-4: kinks of a limiter do not get nearer then; 0: no end.
+        Steps without a lower residual, after which limiter values that follow stay as well, below ``relax_below``, and
+        at most 8 below a residual of 1e-4: kinks of a limiter do not get nearer then; 0: no end.
 
     Raises
     ------
@@ -66,30 +67,30 @@ class Following:
         If a number is out of range.
     """
 
-    settle: float
-    follow: float
-    freeze: float
+    relax_below: float
+    relaxation: float
+    freeze_below: float
     patience: int
 
     def __post_init__(self) -> None:
-        for name, high in (("settle", 1.0), ("follow", 1.0), ("freeze", 1.0)):
+        for name, high in (("relax_below", 1.0), ("relaxation", 1.0), ("freeze_below", 1.0)):
             value = getattr(self, name)
             if not (isfinite(value) and 0.0 <= value <= high):
-                raise SolverError(f"shares of slopes: {name}: from 0 to {high:g} is wanted, not {value!r}")
+                raise SolverError(f"limiter values: {name}: from 0 to {high:g} is wanted, not {value!r}")
         value = self.patience
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 0:
-            raise SolverError(f"shares of slopes: patience is a whole number of at least 0, not {value!r}")
-        if self.settle and not self.follow:
-            raise SolverError("shares of slopes: follow is 0, so they would never move; take settle = 0 or a follow")
+            raise SolverError(f"limiter values: patience is a whole number of at least 0, not {value!r}")
+        if self.relax_below and not self.relaxation:
+            raise SolverError("relaxation is 0, so limiter values never move; take relax_below = 0, or a relaxation")
 
 
-class Shares:
-    """Decides how the limiter's shares of a flow are found in the next step; see the module.
+class LimiterFollowing:
+    """Decides how the limiter's limiter values of a flow are found in the next step; see the module.
 
     Parameters
     ----------
     flow
-        Whose shares.
+        Whose limiter values.
     w
         The states whose residual has just been found when `renew` is called.
     how
@@ -98,45 +99,45 @@ class Shares:
     Attributes
     ----------
     weight
-        How far shares go: 1: they are live; between: they follow; 0: they stay.
+        How far limiter values go: 1: they are live; between: they follow; 0: they stay.
     """
 
     remembers = ("weight", "_slow", "_lowest", "_waited")
 
-    def __init__(self, flow: CompressibleFlow, w: Dat, how: Following) -> None:
+    def __init__(self, flow: CompressibleFlow, w: Dat, how: LimiterFreezing) -> None:
         self.flow, self.how, self._w = flow, how, w
         self._renew: Chain | None = None
         self.weight, self._slow, self._lowest, self._waited = 1.0, False, float("inf"), 0
 
     def begin(self) -> None:
-        """Make the shares live."""
+        """Make the limiter values live."""
         self.flow.freeze(False)
         self.weight, self._slow = 1.0, False
 
     def look(self, part: float) -> None:
         """Decide how it goes on, with the residual now as a part of the largest one so far."""
         how, flow = self.how, self.flow
-        if not (how.settle and flow.limiting):
+        if not (how.relax_below and flow.limiting):
             return
         if not self._slow:
-            if part <= how.settle:
+            if part <= how.relax_below:
                 flow.freeze()
-                self._slow, self.weight, self._lowest, self._waited = True, how.follow, part, 0
-        elif part > _THAW * how.settle:
+                self._slow, self.weight, self._lowest, self._waited = True, how.relaxation, part, 0
+        elif part > _THAW * how.relax_below:
             self.begin()
         elif self.weight > 0.0:
             lower = part < _LOWER * self._lowest
             self._lowest, self._waited = (part, 0) if lower else (self._lowest, self._waited + 1)
             patience = how.patience if part > _NEAR else min(how.patience, _FEW)
-            tired = 0 < patience <= self._waited and part <= how.settle
-            if tired or part <= how.freeze:
+            tired = 0 < patience <= self._waited and part <= how.relax_below
+            if tired or part <= how.freeze_below:
                 self.weight = 0.0
 
     def renew(self) -> bool:
-        """Let shares that follow do so; return whether there was something to do, so that residuals are others."""
+        """Relax the limiter values; return whether they changed, so that residuals are others."""
         if not (self._slow and self.weight > 0.0):
             return False
         if self._renew is None:
-            self._renew = Chain(self.flow.renewal(self._w, self.how.follow), fuse=False, name="shares.follow")
+            self._renew = Chain(self.flow.renewal(self._w, self.how.relaxation), fuse=False, name="relax limiter")
         self._renew()
         return True

@@ -22,7 +22,7 @@ Array = npt.NDArray[np.float64]
 class StateProbes:
     """Points of a flow whose primitive states are kept.
 
-    States are linear around the centre of the cell that a point is in, with the slopes of least squares through the
+    States are linear around the centre of the cell that a point is in, with the gradients of least squares through the
     cells around it, without a limiter: exact for linear fields. Where density or pressure would not be positive they
     are those of the cell. Samples are kept as `fluxloom.solvers.probe_records.ProbeRecords` says.
 
@@ -78,9 +78,9 @@ class StateProbes:
         for cell, reach, first, last in zip(points.cells.tolist(), points.reach, *ends.tolist(), strict=True):
             side = np.unique(order[first:last] // 2)
             out = np.where(inner[side, 0] == cell, 1.0, -1.0)
-            slope = least_squares(ways[side] * out[:, None], np.zeros(side.size, dtype=np.int64), 1) @ reach
+            gradient = least_squares(ways[side] * out[:, None], np.zeros(side.size, dtype=np.int64), 1) @ reach
             columns.append(np.concatenate([[cell], inner[side].sum(axis=1) - cell]))
-            values.append(np.concatenate([[1.0 - slope.sum()], slope]))
+            values.append(np.concatenate([[1.0 - gradient.sum()], gradient]))
         return points.rows(self.flow.spaces.elements, columns, values, "probes.weights")
 
     def sample(self) -> None:

@@ -27,8 +27,8 @@ from fluxloom.fv.geometry.agglomeration import Coarse, hierarchy
 from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.compressible.cycles import Multigrid
 from fluxloom.solvers.compressible.flow import CompressibleFlow
-from fluxloom.solvers.compressible.levels import CoarseBalance, Passage
-from fluxloom.solvers.compressible.limiter_freezing import Shares
+from fluxloom.solvers.compressible.levels import CoarseResidual, Passage
+from fluxloom.solvers.compressible.limiter_freezing import LimiterFollowing
 from fluxloom.solvers.compressible.mixing import Mixing
 
 __all__ = ["MultigridSteps"]
@@ -79,7 +79,7 @@ class MultigridSteps:
     highest
         Norm of the largest residual since the start, of a scheme with a limiter.
     shares
-        How the limiter's shares of slopes are found.
+        How the limiter values are found.
 
     Raises
     ------
@@ -111,7 +111,7 @@ class MultigridSteps:
         self._first = self._last = 0.0
         nv, self._cells = flow.components, flow.volumes.total
         self._square = flow.context.scalar(np.zeros(nv), "square")
-        self.shares, self.highest = Shares(flow, flow.w, self.multigrid.following), 0.0
+        self.shares, self.highest = LimiterFollowing(flow, flow.w, self.multigrid.following), 0.0
         self._looks = {False: self._chain(limited=True)}
         kept = flow.context.dat(flow.elements, name="kept", shape=(nv,), layout=flow.w.layout)
         self._keep = Loop(copy, flow.elements, flow.w, kept, systems=nv)
@@ -141,14 +141,14 @@ class MultigridSteps:
         distance = np.ones(cells) if flow.turbulent else None  # nothing that needs it is computed there
         return CompressibleFlow(
             flow.context, coarse.volumes, flow.boundaries, flow.gas, smoother.coarse_scheme(flow.scheme), distance,
-            np.zeros(flow.components), balance=CoarseBalance(coarse, smoother.explicit),
+            np.zeros(flow.components), balance=CoarseResidual(coarse, smoother.explicit),
         )  # fmt: skip
 
     # --------------------------------------------------------------------------------------- running
     def start(self) -> None:
         """Make the cycles on the coarse levels, from the coarsest to the finest one, that `Multigrid.start` wants.
 
-        They begin with the states of the flow. Shares of slopes are live from here on, and CFL numbers those given.
+        They begin with the states of the flow. Shares of gradients are live from here on, and CFL numbers those given.
         Collective.
         """
         self.shares.begin()
@@ -189,7 +189,7 @@ class MultigridSteps:
         if not total <= _WORST * max(before, self._first):
             return self._refuse(total / self._first)
         self._pace(min(1.0, self.part * min(_AGAIN, max(_LESS, _AIM * before / total if total else _AGAIN))))
-        if self.flow.limiting and self.multigrid.settle:
+        if self.flow.limiting and self.multigrid.relax_below:
             if self.shares.renew():
                 total = self.total()
             self.highest = max(self.highest, total)
@@ -228,7 +228,7 @@ class MultigridSteps:
         if part != self.part:
             self.part = part
             for smoother in self.smoothers:
-                smoother.pace(part)
+                smoother.set_cfl(part)
 
     def norms(self) -> Array:
         """Return the roots of the mean squares of ``R`` of the states now, ``(nv,)``. Collective.

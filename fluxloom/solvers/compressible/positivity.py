@@ -12,12 +12,12 @@ from fluxloom.dsl.declare.dats import Dat, Global
 from fluxloom.dsl.ranks.task import Reset
 from fluxloom.dsl.run.chain import Chain
 from fluxloom.dsl.run.loop import Loop
-from fluxloom.fv.compressible.kernels import advance, common_step, complete, local_step
+from fluxloom.fv.compressible.kernels import advance, common_step, last_stage, local_step
 from fluxloom.fv.compressible.positivity import (
+    clip_cells,
     differences,
     lessened,
     lessened_outside,
-    mended_cells,
     outside_differences,
     replaced,
     shares,
@@ -25,7 +25,7 @@ from fluxloom.fv.compressible.positivity import (
 )
 from fluxloom.fv.time_schemes import SSPRK3
 from fluxloom.solvers.compressible.given import GivenValues
-from fluxloom.solvers.compressible.residual import BalancedFlow, FlowBalance
+from fluxloom.solvers.compressible.residual import ResidualFlow, ResidualLoops
 from fluxloom.solvers.compressible.values import left
 
 __all__ = ["Positivity"]
@@ -37,7 +37,7 @@ _TRIES, _HALVINGS = 3, 12
 """How often a step is made again, each time with more cells guarded, before it is halved; and how often that."""
 
 
-class GuardedFlow(BalancedFlow, Protocol):
+class GuardedFlow(ResidualFlow, Protocol):
     """A flow as the steps see it that keep its density and pressure above 0: its dats, and how it goes on in time."""
 
     w: Dat
@@ -45,7 +45,7 @@ class GuardedFlow(BalancedFlow, Protocol):
     step: Dat
     dt: Global
     norm: Global
-    bad: Global
+    clipped_cells: Global
     time: float
     steps: int
     cfl: float
@@ -54,7 +54,7 @@ class GuardedFlow(BalancedFlow, Protocol):
     given: GivenValues
 
     @property
-    def balanced(self) -> FlowBalance:
+    def balanced(self) -> ResidualLoops:
         """The loops that find what changes the states."""
         ...
 
@@ -94,7 +94,7 @@ class Positivity:
     guarding
         Whether the next step has guarded cells.
     limited
-        In how many steps the fluxes or the slopes of a cell were limited, on elements; None before there were any.
+        In how many steps the fluxes or the gradients of a cell were limited, on elements; None before there were any.
     recent
         1 where that was so in the step `at`.
     """
@@ -132,7 +132,7 @@ class Positivity:
             self.limited, self.recent = (
                 self.flow.context.dat(self.flow.elements, name=name) for name in ("limited", "recent")
             )
-            self._mended = self.flow.context.scalar(0.0, "mended_cells")
+            self._mended = self.flow.context.scalar(0.0, "clip_cells")
         return self.limited
 
     def _make(self) -> None:
@@ -197,9 +197,9 @@ class Positivity:
         law: dict[str, Any] = {"gamma": flow.gas.gamma, "nv": flow.components, "d": flow.dimension}
         step = self._own if local else Loop(common_step, flow.elements, flow.volume, flow.dt, flow.step)
         leave = left(_SSP, None if local else flow.leaving())
-        loops: list[Loop | Reset] = [] if local else [Reset(flow.bad)]  # of local steps all count until they are read
+        loops: list[Loop | Reset] = [] if local else [Reset(flow.clipped_cells)]  # of local steps all count
         for k, (a, b, c) in enumerate(_SSP):
-            w, to = states[k], (flow.norm, flow.bad, self._guard)
+            w, to = states[k], (flow.norm, flow.clipped_cells, self._guard)
             loops += flow.given.loops(k)
             loops += flow.right_hand_side(w, limited=not flow.frozen)
             loops += [step] if k == 0 else []
@@ -207,7 +207,7 @@ class Positivity:
             loops += [
                 Loop(advance, flow.elements, flow.w, w, flow.res, flow.step, states[k + 1], *to,
                      a=a, b=b, c=c, **law) if k < end else
-                Loop(complete, flow.elements, w, flow.res, flow.step, flow.w, flow.kept, *to,
+                Loop(last_stage, flow.elements, w, flow.res, flow.step, flow.w, flow.kept, *to,
                      a=a, b=b, c=c, **law)
             ]  # fmt: skip
             loops += leave[k]
@@ -264,7 +264,7 @@ class Positivity:
                 step()
                 flow.given.check()
                 again = True
-                if not float(flow.bad.value):
+                if not float(flow.clipped_cells.value):
                     self._end()
                     return dt
             dt *= 0.5
@@ -280,14 +280,16 @@ class Positivity:
         self.guarding, self.at = guarded > 0.0, self.flow.steps + 1
 
     def mark(self, w: Dat) -> int:
-        """Count in `limited` the cells of some states whose slopes were limited at a face. Collective.
+        """Count in `limited` the cells of some states whose gradients were limited at a face. Collective.
 
-        Their slopes have to have been found just before. Returns how many cells of the last step were limited in all.
+        Their gradients have to have been found just before. Returns how many cells of the last step were limited in
+        all.
         """
         flow = self.flow
         limited = self._count_in()
         if w.name not in self._marks:
-            loop = Loop(mended_cells, flow.elements, w, flow.slope, flow.share, flow.face[flow.sides], flow.sign,
+            loop = Loop(clip_cells, flow.elements, w, flow.gradient, flow.limiter_values, flow.face[flow.sides],
+                        flow.sign,
                         limited, self.recent, self._mended, kept=0.0, d=flow.dimension)  # fmt: skip
             self._marks[w.name] = loop, Chain([Reset(self._mended), loop], name="mended")
         loop, chain = self._marks[w.name]

@@ -17,38 +17,38 @@ from fluxloom.dsl.plan.cost import entry_memory
 from fluxloom.dsl.ranks.task import Reset
 from fluxloom.dsl.run.loop import Loop
 from fluxloom.fv.compressible.boundary import BoundaryCondition, FarField, NoSlipWall, SlipWall
-from fluxloom.fv.compressible.faces import gathered, through_faces, through_faces_with_friction
+from fluxloom.fv.compressible.faces import gathered, through_faces, through_faces_viscous
 from fluxloom.fv.compressible.free_stream import FreeStream, PointVortex, vortex_states, wall_lift
 from fluxloom.fv.compressible.gas import Gas
-from fluxloom.fv.compressible.gradients import followed, limited_slopes, limited_slopes_of_few, slopes
+from fluxloom.fv.compressible.gradients import gradients, limited_gradients, limited_gradients_of_few, relax_limiter
 from fluxloom.fv.compressible.kernels import (
+    add_coriolis,
+    add_source,
     boundary_flux,
     face_states,
-    gained,
+    image_gradients,
     image_number,
-    image_slopes,
     image_state,
     image_states,
-    turned,
 )
-from fluxloom.fv.compressible.viscous_flux import boundary_friction, mirror_waves, turbulence
+from fluxloom.fv.compressible.viscous_flux import boundary_viscous_flux, mirror_waves, turbulence
 from fluxloom.fv.geometry.cell_faces import CompressibleGeometry, Rotation
 from fluxloom.fv.geometry.volumes import Family, spread, warps_of
 from fluxloom.solvers.compressible.scheme import CompressibleScheme, OverFaces
 from fluxloom.solvers.flow_spaces import Patched, patch_elements
 from fluxloom.values.value import has_values
 
-__all__ = ["BalancedFlow", "FarFieldVortices", "FlowBalance", "SectorLoops"]
+__all__ = ["FarFieldVortices", "ResidualFlow", "ResidualLoops", "SectorLoops"]
 
 
-class BalancedFlow(Patched, Protocol):
+class ResidualFlow(Patched, Protocol):
     """A flow as the loops see it that find what changes its states: what it is made of, and its dats on elements."""
 
     boundaries: Mapping[str, BoundaryCondition]
     gas: Gas
     scheme: CompressibleScheme
     rotation: Rotation | None
-    slopes: Family | None
+    gradients: Family | None
     formulas: Any
     dimension: int
     components: int
@@ -68,7 +68,7 @@ class BalancedFlow(Patched, Protocol):
     kind: Dat
     par: Dat
     distance: Dat
-    slope: Dat
+    gradient: Dat
     share: Dat
     outflow: Dat
     res: Dat
@@ -94,26 +94,26 @@ class SectorLoops:
     Raises
     ------
     SolverError
-        If there are such sides, and slopes that do not look across them.
+        If there are such sides, and gradients that do not look across them.
     """
 
-    def __init__(self, flow: BalancedFlow) -> None:
-        self.flow, turned = flow, flow.volumes.turned
-        self.present = turned is not None
-        if turned is None:
+    def __init__(self, flow: ResidualFlow) -> None:
+        self.flow, add_coriolis = flow, flow.volumes.add_coriolis
+        self.present = add_coriolis is not None
+        if add_coriolis is None:
             return
-        if flow.slopes is not None:
+        if flow.gradients is not None:
             raise SolverError(
-                "sectors: slopes through the nodes of cells do not look across sides that are joined by a rotation: "
+                "sectors: gradients through the nodes of cells do not look across sides that are joined by a rotation: "
                 "take those of the cells across the faces, the default"
             )
         context, elements = flow.context, flow.spaces.elements
         partner = np.arange(flow.volumes.elements)
-        partner[turned.elements] = turned.partners
+        partner[add_coriolis.elements] = add_coriolis.partners
         table = elements.local(partner[elements.owned])[:, None]
         self._partner = context.map(flow.elements, flow.elements, table, "partner")[0]
-        self._images = context.subset(flow.elements, elements.local(turned.elements), "images")
-        self._turns = context.scalar(turned.rotations.reshape(-1), "turns")
+        self._images = context.subset(flow.elements, elements.local(add_coriolis.elements), "images")
+        self._turns = context.scalar(add_coriolis.rotations.reshape(-1), "turns")
         self._common: dict[str, Any] = {"nv": flow.components, "d": flow.dimension}
 
     def states(self, w: Dat) -> list[Loop]:
@@ -122,14 +122,14 @@ class SectorLoops:
             return []
         return [Loop(image_state, self._images, self.flow.kind, self._turns, w[self._partner], w, **self._common)]
 
-    def slopes(self) -> list[Loop]:
-        """Return the loops that write slopes and shares of images, once those of the cells are there."""
+    def gradients(self) -> list[Loop]:
+        """Return the loops that write gradients and shares of images, once those of the cells are there."""
         flow = self.flow
         if not self.present:
             return []
-        slope, share = flow.slope, flow.share
-        return [Loop(image_slopes, self._images, flow.kind, self._turns, slope[self._partner],
-                     share[self._partner], slope, share, **self._common)]  # fmt: skip
+        gradient, share = flow.gradient, flow.limiter_values
+        return [Loop(image_gradients, self._images, flow.kind, self._turns, gradient[self._partner],
+                     share[self._partner], gradient, share, **self._common)]  # fmt: skip
 
     def numbers(self, values: Dat) -> list[Loop]:
         """Return the loops that write one number of images, that of the cells they are of."""
@@ -173,7 +173,7 @@ class FarFieldVortices:
         wall, or the far field not round the vortex.
     """
 
-    def __init__(self, flow: BalancedFlow) -> None:
+    def __init__(self, flow: ResidualFlow) -> None:
         self.flow = flow
         self._vortices: dict[str, _Vortex] = {}
         for name, boundary in flow.boundaries.items():
@@ -185,7 +185,7 @@ class FarFieldVortices:
     def loops(self, w: Dat) -> list[Loop | Reset]:
         """Return what finds the lift of some states, and fills the table of the far fields.
 
-        Slopes of the cells at walls have to be there, without what is at the boundary.
+        Gradients of the cells at walls have to be there, without what is at the boundary.
         """
         return [step for name, vortex in self._vortices.items() for step in self._of(name, vortex, w)]
 
@@ -202,7 +202,7 @@ class FarFieldVortices:
         cell, walls = flow.behind[0], patch_elements(flow, list(vortex.given.patches))
         return [
             Reset(vortex.lift),
-            Loop(wall_lift, walls, flow.face[flow.edge[0]], w[cell], flow.slope[cell], vortex.lift, d=_PLANE,
+            Loop(wall_lift, walls, flow.face[flow.edge[0]], w[cell], flow.gradient[cell], vortex.lift, d=_PLANE,
                  order=flow.scheme.order, p=vortex.p, **way),
             Loop(vortex_states, patch_elements(flow, name), self._place, vortex.lift, flow.par, gamma=flow.gas.gamma,
                  rho=vortex.rho, p=vortex.p, speed=speed, left=float(left), low=float(low), **way),
@@ -242,8 +242,8 @@ class FarFieldVortices:
             raise SolverError(f"{what}: the far field is not round its centre {tuple(vortex.centre)}: move it")
 
 
-class FlowBalance:
-    """Loops from states to residuals: slopes, their limits, fluxes and sources.
+class ResidualLoops:
+    """Loops from states to residuals: gradients, their limits, fluxes and sources.
 
     Parameters
     ----------
@@ -262,17 +262,17 @@ class FlowBalance:
         Constants that most kernels take: components and dimensions.
     """
 
-    def __init__(self, flow: BalancedFlow, found: CompressibleGeometry) -> None:
+    def __init__(self, flow: ResidualFlow, found: CompressibleGeometry) -> None:
         self.flow = flow
         self.viscous = flow.gas.viscosity is not None
-        # fluxes see by slopes where shocks are
+        # fluxes see by gradients where shocks are
         self.sloped = flow.scheme.order == 2 or self.viscous or flow.scheme.flux.resolves_contacts
         self.sectors, self.vortices = SectorLoops(flow), FarFieldVortices(flow)
         self.common: dict[str, Any] = {"nv": flow.components, "d": flow.dimension}
         elements, layout = flow.spaces.elements, flow.context.row_layout()
         across = Family(found.signs.offsets, found.signs.columns, found.weights)
-        around = across if flow.slopes is None else flow.slopes
-        self.around = flow.near if flow.slopes is None else elements.rows(around, elements, "around", layout).pattern
+        around = across if flow.gradients is None else flow.gradients
+        self.around = flow.near if flow.gradients is None else elements.rows(around, elements, "around", layout).pattern
         self.weights = self._along(around, "weights")
         self.inner = elements.rows(found.inner, elements, "inner")
         edge = flow.volumes.faces[flow.volumes.interior :, 0]
@@ -285,11 +285,11 @@ class FlowBalance:
         self.edge_cells = flow.context.subset(flow.elements, elements.local(edge), "edge_cells")
         if flow.limiting:
             ways = across._replace(values=found.ways())
-            self.ways = self._along(ways if flow.slopes is None else spread(ways, around), "ways")
-            most = int(np.diff(across.offsets).max(initial=1)) + (flow.slopes is not None)
+            self.ways = self._along(ways if flow.gradients is None else spread(ways, around), "ways")
+            most = int(np.diff(across.offsets).max(initial=1)) + (flow.gradients is not None)
             most = max(flow.context.comm.allgather(most))
             memory = entry_memory(flow.context, most)
-            self.few = memory == "registers" and flow.slopes is None
+            self.few = memory == "registers" and flow.gradients is None
             self.faces = most if self.few or memory == "stack" else 1
         self.warps = self._warps() if flow.scheme.order == 2 and flow.rotation is None else None
         if self._stores:
@@ -338,11 +338,11 @@ class FlowBalance:
         return self.flow.spaces.elements.more(self.around, values, name)[self.around.to_entries]
 
     def loops(self, w: Dat, limited: bool = True) -> list[Loop | Reset]:
-        """Return the loops for some states; not ``limited``, they take the shares of slopes that are there."""
+        """Return the loops for some states; not ``limited``, they take the limiter values that are there."""
         flow, common = self.flow, self.common
         over, gamma = flow.elements, flow.gas.gamma
-        found: list[Loop | Reset] = [*self.sectors.states(w), *self._images(w), *self._slopes(w, limited)]
-        found += [*(self.sectors.slopes() if self.sloped else []), *self._boundary(w)]
+        found: list[Loop | Reset] = [*self.sectors.states(w), *self._images(w), *self._gradients(w, limited)]
+        found += [*(self.sectors.gradients() if self.sloped else []), *self._boundary(w)]
         found += flow.scheme.loops.loops(self, w)
         if self.viscous and self.mirrored:
             behind = flow.behind[0]
@@ -350,13 +350,13 @@ class FlowBalance:
                            flow.speed[behind], gas=flow.gas, closure=flow.scheme.turbulence,
                            **common)]  # fmt: skip
         if flow.turbulent:
-            found += [Loop(turbulence, over, w, flow.slope, flow.distance, flow.volume, flow.res, d=flow.dimension,
+            found += [Loop(turbulence, over, w, flow.gradient, flow.distance, flow.volume, flow.res, d=flow.dimension,
                            gas=flow.gas, closure=flow.scheme.turbulence)]  # fmt: skip
         if flow.swept is not None and flow.rotation is not None:
             rate = flow.context.scalar(flow.rotation.vector, "rate")
-            found += [Loop(turned, over, w, rate, flow.volume, flow.swept, flow.res, gamma=gamma, **common)]
+            found += [Loop(add_coriolis, over, w, rate, flow.volume, flow.swept, flow.res, gamma=gamma, **common)]
         if flow.source is not None:
-            found += [Loop(gained, over, flow.source, flow.volume, flow.res, nv=flow.components)]
+            found += [Loop(add_source, over, flow.source, flow.volume, flow.res, nv=flow.components)]
         return found
 
     def _edge(self, w: Dat) -> tuple[Any, ...]:
@@ -365,68 +365,71 @@ class FlowBalance:
         return flow.kind, flow.par, flow.face[flow.edge[0]], w[flow.behind[0]]
 
     def gradients(self, w: Dat) -> list[Loop | Reset]:
-        """Return the loops that find the gradients of some states as `slope` of the flow, whatever its scheme is.
+        """Return the loops that find the gradients of some states as `gradient` of the flow, whatever its scheme is.
 
         They set the states of the boundary elements, as the loops of a residual do.
         """
-        return [*self.sectors.states(w), *self._images(w, always=True), *self._slopes(w, limited=False, always=True)]
+        return [*self.sectors.states(w), *self._images(w, always=True), *self._gradients(w, limited=False, always=True)]
 
-    def _slopes(self, w: Dat, limited: bool, always: bool = False) -> list[Loop | Reset]:
-        flow, common, slope = self.flow, self.common, self.flow.slope
+    def _gradients(self, w: Dat, limited: bool, always: bool = False) -> list[Loop | Reset]:
+        flow, common, gradient = self.flow, self.common, self.flow.gradient
         loops: list[Loop | Reset] = []
         if not (self.sloped or always):
             return self.vortices.loops(w)
         if flow.open:
             inner = (w[self.inner.pattern], self.inner.entries)
             loops += [
-                Loop(slopes, self.edge_cells, w, *inner, slope, name="inner_slopes", **common),
+                Loop(gradients, self.edge_cells, w, *inner, gradient, name="inner_slopes", **common),
                 *self.vortices.loops(w),
-                Loop(face_states, self.given, *self._edge(w), slope[flow.behind[0]], w, gamma=flow.gas.gamma,
+                Loop(face_states, self.given, *self._edge(w), gradient[flow.behind[0]], w, gamma=flow.gas.gamma,
                      states=flow.formulas, **common),
             ]  # fmt: skip
         if limited and flow.limiting:
-            return [*loops, self.limits(w, flow.share)]
-        return [*loops, Loop(slopes, flow.elements, w, w[self.around], self.weights, slope, **common)]
+            return [*loops, self.limits(w, flow.limiter_values)]
+        return [*loops, Loop(gradients, flow.elements, w, w[self.around], self.weights, gradient, **common)]
 
     def _images(self, w: Dat, always: bool = False) -> list[Loop]:
-        """Return the loop that writes the states beyond planes of symmetry, before slopes look at them."""
+        """Return the loop that writes the states beyond planes of symmetry, before gradients look at them."""
         flow = self.flow
         if not self.mirrored or (flow.scheme.order == 1 and not self.viscous and not always):
             return []
         return [Loop(image_states, self.mirrors, flow.face[flow.edge[0]], w[flow.behind[0]], w, **self.common)]
 
     def limits(self, w: Dat, share: Dat) -> Loop:
-        """Return the loop that finds the slopes of states, and what share of them the limiter leaves."""
+        """Return the loop that finds the gradients of states, and what share of them the limiter leaves."""
         flow = self.flow
-        kernel, more = limited_slopes, {"wide": int(flow.slopes is not None)}
+        kernel, more = limited_gradients, {"wide": int(flow.gradients is not None)}
         if self.few:
-            kernel, more = limited_slopes_of_few, {}
+            kernel, more = limited_gradients_of_few, {}
         limiter = flow.scheme.limiter
         assert limiter is not None
-        rough, most = limiter.threshold(flow.length)
-        return Loop(kernel, flow.elements, w, w[self.around], self.weights, self.ways, flow.scale, flow.slope, share,
-                    limiter=limiter, rough=rough, most=most, faces=self.faces, name="limited_slopes", **more,
+        eps2, most = limiter.threshold(flow.length)
+        return Loop(kernel, flow.elements, w, w[self.around], self.weights, self.ways, flow.scale, flow.gradient, share,
+                    limiter=limiter, eps2=eps2, most=most, faces=self.faces, name="limited_gradients", **more,
                     **self.common)  # fmt: skip
 
     def renewal(self, w: Dat, weight: float) -> list[Loop]:
-        """Return the loops that move shares a part of the way to what the limiter leaves; see `BalancedFlow`."""
+        """Return the loops that move shares a part of the way to what the limiter leaves; see `ResidualFlow`."""
         flow = self.flow
-        wanted = flow.context.dat(flow.elements, name="wanted", shape=(flow.components,), layout=flow.share.layout)
+        wanted = flow.context.dat(
+            flow.elements, name="wanted", shape=(flow.components,), layout=flow.limiter_values.layout
+        )
         return [self.limits(w, wanted),
-                Loop(followed, flow.elements, wanted, flow.share, weight=weight, nv=flow.components)]  # fmt: skip
+                Loop(relax_limiter, flow.elements, wanted, flow.limiter_values, weight=weight,
+                     nv=flow.components)]  # fmt: skip
 
     def _boundary(self, w: Dat) -> list[Loop]:
         """Return the loops that put the fluxes out of boundary faces where the shares of their elements would be."""
-        flow, slope = self.flow, self.flow.slope
+        flow, gradient = self.flow, self.flow.gradient
         if not flow.open:
             return []
         edge = self._edge(w)
-        behind = (slope[flow.behind[0]], flow.share[flow.behind[0]])
+        behind = (gradient[flow.behind[0]], flow.limiter_values[flow.behind[0]])
         loops = [Loop(boundary_flux, flow.boundary, *edge, *behind, flow.outflow, states=flow.formulas,
                       **self._convection())]  # fmt: skip
         if self.viscous:
             kind, par, face, inside = edge
-            loops += [Loop(boundary_friction, flow.boundary, kind, par, face, w, inside, behind[0], flow.outflow,
+            loops += [Loop(boundary_viscous_flux, flow.boundary, kind, par, face, w, inside, behind[0], flow.outflow,
                            gas=flow.gas, closure=flow.scheme.turbulence,
                            states=flow.formulas, **self.common)]  # fmt: skip
         return loops
@@ -444,11 +447,12 @@ class FlowBalance:
     def over_faces(self, w: Dat) -> list[Loop]:
         """Return the loops in which each face stores its flux, and a cell adds up those around it."""
         flow, across, flux = self.flow, self.across, self.flux
-        both = (w[across], flow.slope[across], flow.share[across], flow.face, self.tensors, flux, flow.mended)
+        both = (w[across], flow.gradient[across], flow.limiter_values[across], flow.face, self.tensors, flux,
+                flow.clipped)  # fmt: skip
         rows, total = (flux[flow.sides], flow.sign), (flow.res, flow.speed)
         faces, nv = flow.spaces.faces.set, flow.components
         if not self.viscous:
             return [Loop(through_faces, faces, *both, **self.through()),
                     Loop(gathered, flow.elements, *rows, None, None, *total, nv=nv)]  # fmt: skip
-        return [Loop(through_faces_with_friction, faces, *both, **self.through(), closure=flow.scheme.turbulence),
+        return [Loop(through_faces_viscous, faces, *both, **self.through(), closure=flow.scheme.turbulence),
                 Loop(gathered, flow.elements, *rows, w, flow.volume, *total, nv=nv)]  # fmt: skip

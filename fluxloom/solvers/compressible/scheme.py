@@ -18,19 +18,20 @@ from fluxloom.fv.time_schemes import SSPRK3, TimeScheme
 __all__ = ["CompressibleScheme", "FluxLoops", "OverFaces"]
 
 STORAGE = ("float64", "float32")
-SLOPES = ("faces", "green-gauss", "least-squares")
+GRADIENTS = ("faces", "green-gauss", "least-squares")
 
 
 class FluxLoops(Strategy, what="loop of fluxes", group="fluxloom.flux_loops"):
     """What the fluxes of a compressible flow are looped over."""
 
     def loops(self, balance: Any, w: Dat) -> list[Loop]:
-        """Return the loops that set residuals and speeds of the cells, from states, slopes and their shares.
+        """Return the loops that set residuals and speeds of the cells, from states, gradients and their shares.
 
         Parameters
         ----------
         balance
-            The `fluxloom.solvers.compressible.residual.FlowBalance` that they are part of: its ``flow`` has all values.
+            The `fluxloom.solvers.compressible.residual.ResidualLoops` that they are part of: its ``flow`` has all
+            values.
         w
             The states.
         """
@@ -70,9 +71,9 @@ class CompressibleScheme:
         What fluxes are looped over: `OverFaces`, where a face stores its flux and cells add up, or the `FluxLoops` of
         another package.
     storage
-        Of slopes, their weights and the ways to faces: ``"float64"`` or ``"float32"``, which moves less. States, fluxes
-        and all sums are float64, and so are normals and areas: the faces of a cell stay closed.
-    slopes
+        Of gradients, their weights and the ways to faces: ``"float64"`` or ``"float32"``, which moves less. States,
+        fluxes and all sums are float64, and so are normals and areas: the faces of a cell stay closed.
+    gradients
         ``"faces"``: by least squares of the elements across the faces of a cell; of all that share a node with it
         ``"least-squares"``, or by the means at its nodes ``"green-gauss"``; see `fluxloom.fv.gradients.node_gradients`.
 
@@ -91,7 +92,7 @@ class CompressibleScheme:
     turbulence: TurbulenceModel | None = None
     loops: FluxLoops = OverFaces()
     storage: str = "float64"
-    slopes: Literal["faces", "green-gauss", "least-squares"] = "faces"
+    gradients: Literal["faces", "green-gauss", "least-squares"] = "faces"
 
     def __post_init__(self) -> None:
         require_strategy("flux", self.flux, Flux)
@@ -103,9 +104,9 @@ class CompressibleScheme:
         if self.storage not in STORAGE:
             hint = did_you_mean(self.storage, STORAGE)
             raise SolverError(f"storage: {self.storage!r} is unknown{hint} ({', '.join(STORAGE)})")
-        if self.slopes not in SLOPES:
-            hint = did_you_mean(str(self.slopes), SLOPES)
-            raise SolverError(f"slopes: {self.slopes!r} is unknown{hint} ({', '.join(SLOPES)})")
+        if self.gradients not in GRADIENTS:
+            hint = did_you_mean(str(self.gradients), GRADIENTS)
+            raise SolverError(f"gradients: {self.gradients!r} is unknown{hint} ({', '.join(GRADIENTS)})")
         if self.order not in (1, 2):
             raise SolverError(f"order: 1 or 2 is wanted, not {self.order!r}")
         if not (isfinite(self.cfl) and self.cfl > 0.0):

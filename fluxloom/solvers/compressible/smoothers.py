@@ -44,9 +44,9 @@ class Stages:
         guard = self.flow.positivity
         (guard.iterate if guard.guarding else self.flow.iteration)()
 
-    def pace(self, part: float) -> None:
+    def set_cfl(self, part: float) -> None:
         """Take a part of the CFL number of the scheme."""
-        self.flow.pace(part * self._cfl)
+        self.flow.set_cfl(part * self._cfl)
 
 
 class ImplicitStages:
@@ -85,7 +85,7 @@ class ImplicitStages:
             self._move()
         self._keep()
 
-    def pace(self, part: float) -> None:
+    def set_cfl(self, part: float) -> None:
         """Take a part of the CFL number."""
         self._rate.set(cfl=part * self._cfl)
 

@@ -63,7 +63,7 @@ class Sweeps:
         Whose linearisation.
     sweeps
         Forward and backward ones.
-    fronts
+    wavefront
         One sweep alone, forward and backward in the order of fronts (`fluxloom.fv.geometry.sweep_order`) instead of
         colours, with blocks that make it solve the lines of a mesh exactly (`fluxloom.fv.compressible.factors`).
 
@@ -81,18 +81,18 @@ class Sweeps:
 
     forgets = ("rate", "block", "r", "z", "rest")
 
-    def __init__(self, flow: CompressibleFlow, sweeps: int, fronts: bool = False) -> None:
+    def __init__(self, flow: CompressibleFlow, sweeps: int, wavefront: bool = False) -> None:
         context, d, nv = flow.context, flow.dimension, flow.components
-        self.flow, self.sweeps, self.fronts = flow, sweeps, fronts
+        self.flow, self.sweeps, self.wavefront = flow, sweeps, wavefront
         self._gas: dict[str, Any] = {"gas": flow.gas, "closure": flow.scheme.turbulence, "nv": nv, "d": d}
         self._beyond: _Neighbours | None = None
-        if context.ranked:
+        if context.distributed:
             found = CompressibleGeometry.of(flow.volumes)
             self._within = _Neighbours.of(flow, found, beyond=False)
             self._beyond = _Neighbours.of(flow, found, beyond=True)
         else:
             self._within = _Neighbours(flow, flow.near, flow.sides, flow.sign)
-        self.colours = self._turns() if fronts else self._colours()
+        self.colours = self._turns() if wavefront else self._colours()
         self.rate = context.dat(flow.elements, name="rate")
         self.block = context.dat(
             flow.elements, name="block", shape=((2 + d) ** 2 + flow.turbulent,), layout=flow.w.layout
@@ -122,7 +122,7 @@ class Sweeps:
     def solve(self) -> None:
         """Find increments `z` of the residual `r`, from none."""
         self._clear()
-        for sweep in range(1 if self.fronts else self.sweeps):
+        for sweep in range(1 if self.wavefront else self.sweeps):
             if sweep and self._lessen is not None:
                 self._lessen()
             (self._next if sweep else self._sweep)()
@@ -154,16 +154,16 @@ class Sweeps:
         return [flow.context.subset(flow.elements, mine == k, f"turn{k}") for k in range(count)]
 
     def linearise(self) -> list[Loop]:
-        """Return the loops that find the diagonal blocks of the flow's states and slopes, and of `rate`."""
+        """Return the loops that find the diagonal blocks of the flow's states and gradients, and of `rate`."""
         flow, w = self.flow, self.flow.w
         loops = [Loop(blocks, flow.elements, w, w[flow.near], flow.kind[flow.near], flow.par[flow.near],
                       flow.face[flow.sides], flow.sign, self.rate, flow.volume, self.block,
                       states=flow.formulas, **self._gas)]  # fmt: skip
         if flow.turbulent:
             constants = {"gas": flow.gas, "closure": flow.scheme.turbulence, "d": flow.dimension}
-            loops += [Loop(destruction_blocks, flow.elements, w, flow.slope, flow.distance, flow.volume, self.block,
+            loops += [Loop(destruction_blocks, flow.elements, w, flow.gradient, flow.distance, flow.volume, self.block,
                            **constants)]  # fmt: skip
-        if self.fronts:
+        if self.wavefront:
             near, far, side, sign = self._within.arguments(w, self.block)
             loops += [Loop(factor, turn, w, near, side, sign, self.turn, self.turn[self._within.near], far, self.block,
                            **self._gas) for turn in self.colours[1:]]  # fmt: skip

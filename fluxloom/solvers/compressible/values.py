@@ -31,15 +31,15 @@ class Residuals:
     ----------
     norms : (nv,)
         Root of the mean square of ``R``, of mass, momentum and energy, in the last stage of the last step.
-    fixed
-        States at faces without enough density or pressure, whose slopes were made smaller.
-    bad
+    clipped_faces
+        States at faces without enough density or pressure, whose gradients were made smaller.
+    clipped_cells
         New states without positive density or pressure, in whose place cells kept theirs: towards a steady flow alone.
     """
 
     norms: Array
-    fixed: int
-    bad: int
+    clipped_faces: int
+    clipped_cells: int
 
 
 def owned_numbers(what: str, values: Field, volumes: ControlVolumes, components: int) -> Array:
@@ -89,9 +89,9 @@ def squared_sizes(states: Array, volumes: ControlVolumes, gas: Gas, length: floa
 
 def first_lost(states: Array, volumes: ControlVolumes, comm: Comm) -> tuple[int, list[float]] | None:
     """Return number and place of the first cell whose state is not finite, of the owned ones. Collective."""
-    bad = np.flatnonzero(~np.isfinite(states).all(axis=1))
-    numbers = volumes.shared.cells.numbers[bad]
-    places = [] if not bad.size else [(int(numbers[0]), volumes.centres[bad[0]].round(6).tolist())]
+    broken = np.flatnonzero(~np.isfinite(states).all(axis=1))
+    numbers = volumes.shared.cells.numbers[broken]
+    places = [] if not broken.size else [(int(numbers[0]), volumes.centres[broken[0]].round(6).tolist())]
     return min((place for found in comm.allgather(places) for place in found), default=None)
 
 

@@ -38,7 +38,7 @@ from fluxloom.fv.incompressible.linear_kernels import (
 from fluxloom.fv.incompressible.linear_operators import LinearOperators
 from fluxloom.fv.incompressible.matrices import FlowMatrices
 from fluxloom.fv.incompressible.scalar_boundary import boundary_sides
-from fluxloom.fv.incompressible.wall_forces import cells_behind, scalar_slope
+from fluxloom.fv.incompressible.wall_forces import cells_behind, scalar_gradient
 from fluxloom.solvers.flow_spaces import FlowSpaces, Rows
 
 __all__ = [
@@ -357,7 +357,7 @@ class FlowCorrections:
         flow, linear, cells = self.flow, self.whole_operators(), self.flow.spaces.cells
         means = means_of(flow.context, flow.spaces, linear, f"{name}.means")
         found, rows = MeanGradients(flow, linear, means, name, 1), cells.rows(linear.cell_gradients(), cells, name)
-        first = Loop(scalar_slope, flow.cells, rows.entries, flow.phi[rows.pattern], found.raw, d=flow.dimension)
+        first = Loop(scalar_gradient, flow.cells, rows.entries, flow.phi[rows.pattern], found.raw, d=flow.dimension)
         loops = [first]
         if force is not None:
             loops += force.at_outlets(flow.cells, linear.outlet_gradients(), found.raw, f"{name}.outlets")

@@ -17,16 +17,16 @@ from fluxloom.dsl.run.loop import Loop
 from fluxloom.fv.geometry.volumes import warps_of
 from fluxloom.fv.geometry.wall_curvature import wall_curvature
 from fluxloom.fv.incompressible.boundary import moving_walls
-from fluxloom.fv.incompressible.face_forces import outlet_push, slope_at_walls
+from fluxloom.fv.incompressible.face_forces import gradient_at_walls, outlet_push
 from fluxloom.fv.incompressible.linear_kernels import oblique_force, warped_force
 from fluxloom.fv.incompressible.linear_operators import LinearOperators
 from fluxloom.fv.incompressible.scalar_boundary import boundary_sides
 from fluxloom.fv.incompressible.wall_forces import (
     cells_behind,
     load_sums,
-    outlet_slopes,
-    pressure_slopes,
-    scalar_slope,
+    outlet_gradients,
+    pressure_gradients,
+    scalar_gradient,
     turning_friction,
     wall_force,
 )
@@ -259,7 +259,7 @@ class Forces:
             rest = flow.context.dat(flow.cells, name="balanced", shape=(flow.dimension,))
             unbalanced = rest if known is None else known.pressure.mean
             force, acting = buoyancy.through, buoyancy.acting
-            return [Loop(slope_at_walls, flow.cells, unbalanced, force, acting, self._slope, d=flow.dimension)]
+            return [Loop(gradient_at_walls, flow.cells, unbalanced, force, acting, self._slope, d=flow.dimension)]
         return self._carried(behind) if not self.balance or known is not None else []
 
     def _carried(self, behind: npt.NDArray[np.int64]) -> list[Loop]:
@@ -413,9 +413,9 @@ def force_directions(reference: ForceReference, d: int) -> tuple[Array, Array]:
 
 def straight_pressure(flow: Incompressible, over: Set, slope: Dat, name: str) -> list[Loop]:
     """Return the loops to slopes of the pressure in cells, without corrections, with what it is along outflows."""
-    rows = flow.spaces.cells.rows(pressure_slopes(flow.matrices), flow.spaces.cells, name)
-    loops = [Loop(scalar_slope, over, rows.entries, flow.phi[rows.pattern], slope, d=flow.dimension)]
+    rows = flow.spaces.cells.rows(pressure_gradients(flow.matrices), flow.spaces.cells, name)
+    loops = [Loop(scalar_gradient, over, rows.entries, flow.phi[rows.pattern], slope, d=flow.dimension)]
     force = flow.scalars.buoyancy
     if force is not None and force.level is not None:
-        loops += force.at_outlets(over, outlet_slopes(flow.matrices), slope, f"{name}.outlets")
+        loops += force.at_outlets(over, outlet_gradients(flow.matrices), slope, f"{name}.outlets")
     return loops

@@ -14,7 +14,7 @@ from fluxloom.dsl.run.loop import Loop
 from fluxloom.fv.flow_samples import sample_flow, sample_oblique, sample_scalar
 from fluxloom.fv.geometry.volumes import Family
 from fluxloom.fv.incompressible.linear_operators import LinearOperators
-from fluxloom.fv.incompressible.wall_forces import pressure_slopes
+from fluxloom.fv.incompressible.wall_forces import pressure_gradients
 from fluxloom.solvers.flow_signals import Signal
 from fluxloom.solvers.flow_spaces import Rows, Space
 from fluxloom.solvers.incompressible.corrections import FlowCorrections
@@ -127,7 +127,7 @@ class Probes:
         flow, over, weights = self.flow, self._points.set, self._weights
         if flow.scalars.buoyancy is not None and flow.scalars.buoyancy.level is not None:
             return self._beside_outlets()
-        shares = _weights(self._points, pressure_slopes(flow.matrices), flow.spaces.cells, "probes.shares")
+        shares = _weights(self._points, pressure_gradients(flow.matrices), flow.spaces.cells, "probes.shares")
         return Source("flow", flow.dimension + 1, lambda found: Loop(
             sample_flow, over, weights.entries, flow.u[weights.pattern], shares.entries, flow.phi[shares.pattern],
             self._scale, found, d=flow.dimension,

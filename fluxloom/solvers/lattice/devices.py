@@ -2,7 +2,7 @@
 
 The slabs are as thick as the devices are fast: `balance_lattice` finds out by measuring while all of them work. Every
 device sends the layers at its cuts, computes what needs none of the others' meanwhile, and then what does: see
-`fluxloom.dsl.ranks.ranked`.
+`fluxloom.dsl.ranks.halo_loops`.
 """
 
 from __future__ import annotations

@@ -39,10 +39,10 @@ from fluxloom.lbm.streaming.space import Elements, Space
 from fluxloom.lbm.streaming.steps import Constants
 from fluxloom.lbm.streaming.stored import Stored
 from fluxloom.lbm.units import storage_unit
-from fluxloom.linalg.direct.calls import Relay
+from fluxloom.linalg.direct.calls import MixedChain
 from fluxloom.solvers.lattice import checks as checks
 from fluxloom.solvers.lattice.cost import Cost, cost_of
-from fluxloom.solvers.lattice.looks import Looks
+from fluxloom.solvers.lattice.observables import Observables
 from fluxloom.solvers.lattice.sides import Conditions, labelled
 from fluxloom.solvers.lattice.start import Start
 from fluxloom.solvers.lattice.steps import Step, Steps
@@ -142,7 +142,7 @@ class LatticeBoltzmann:
         self.space, self._values = self._declare(cells, schedule)
         self.conditions = Conditions(self.space, boundaries, bodies, labels)
         self._steps, self._start = Steps(self._values, self.conditions), Start(self._values)
-        self._looks = Looks(self._values, labels, self.pull)
+        self._observables = Observables(self._values, labels, self.pull)
         if any(self.force):  # half of the force is in populations at rest
             self.initialise()
 
@@ -219,13 +219,13 @@ class LatticeBoltzmann:
         boundary.attach(self)
         self.immersed = boundary
         self._steps.immerse(boundary)
-        self._looks = Looks(self._values, self.conditions.labels, self.pull)  # there is a force of each cell now
+        self._observables = Observables(self._values, self.conditions.labels, self.pull)  # each cell has a force
 
     def parts_of_step(self, parity: int) -> tuple[list[Step], list[Step], list[Step]]:
         """Return what runs before the loop over all cells, that loop, and what runs after."""
         return self._steps.parts(parity)
 
-    def steps_of(self, parity: int) -> Chain | Relay:
+    def steps_of(self, parity: int) -> Chain | MixedChain:
         """Return what an even step (0) or an odd one (1) runs, or both one after the other (-1)."""
         return self._steps.chain(parity)
 
@@ -321,7 +321,7 @@ class LatticeBoltzmann:
     def density(self) -> npt.NDArray[np.float64]:
         """Return the density over the box, one where there is no fluid; on ranks over this one's part. Collective."""
         self.look(moments, self.excess, self.motion)()
-        return np.where(self._looks.inside, 1.0 + self.memory.read(self.excess).astype(np.float64), 1.0)
+        return np.where(self._observables.inside, 1.0 + self.memory.read(self.excess).astype(np.float64), 1.0)
 
     def velocity(self) -> npt.NDArray[Any]:
         """Return the velocity of the cells of the box, ``(*shape, dimensions)``, component ``k`` along axis ``k``.
@@ -330,11 +330,11 @@ class LatticeBoltzmann:
         ``steps * F``. It is zero where there is no fluid. On several ranks it is that of this rank's part of `grid`.
         """
         self.look(moments, self.excess, self.motion)()
-        return np.where(self._looks.inside[..., None], self.memory.read(self.motion), 0.0)
+        return np.where(self._observables.inside[..., None], self.memory.read(self.motion), 0.0)
 
     def totals(self) -> tuple[float, float]:
         """Return the sums of ``rho - 1`` and ``rho u^2 / 2`` over the fluid; collective."""
-        sums = self._looks.sums
+        sums = self._observables.sums
         sums.value = np.zeros(2)
         self.look(totals, self.marked, sums)()
         above, energy = sums.value
@@ -343,14 +343,14 @@ class LatticeBoltzmann:
     @property
     def marked(self) -> Dat:
         """One in the cells that are fluid."""
-        return self._looks.fluid
+        return self._observables.fluid
 
     def look(self, kernel: Kernel, *arguments: Dat | Global) -> Loop:
         """Return the loop of a kernel of `fluxloom.lbm.streaming.output` over the populations as they are now.
 
         It is the same after every second step. Arguments are what the kernel takes behind the force.
         """
-        return self._looks.loop(kernel, self.steps, *arguments)
+        return self._observables.loop(kernel, self.steps, *arguments)
 
     def look_at(self, cells: Elements, above: Dat, u: Dat, name: str) -> list[Loop]:
         """Return the loops that set density less one and velocity of some cells, behind even steps and odd ones."""
@@ -439,7 +439,7 @@ class LatticeBoltzmann:
         return cost_of(self._values, self.loops)
 
     @property
-    def chain(self) -> Chain | Relay:
+    def chain(self) -> Chain | MixedChain:
         """Two steps, an even one and an odd one."""
         return self._steps.chain(-1)
 

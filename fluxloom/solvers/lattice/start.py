@@ -31,7 +31,7 @@ class Start:
     def __call__(self, density: npt.ArrayLike, velocity: npt.ArrayLike) -> None:
         """Set density, velocity and populations; see `LatticeBoltzmann.initialise`."""
         values, space = self._values, self._values.space
-        part = (tuple(space.grid.shape),) if space.context.ranked else ()
+        part = (tuple(space.grid.shape),) if space.context.distributed else ()
         check_start(density, velocity, space.box.shape, *part)
         space.memory.write(values.excess, np.subtract(density, 1.0))
         space.memory.write(values.motion, velocity)

@@ -11,13 +11,13 @@ from fluxloom.dsl.run.chain import Chain
 from fluxloom.dsl.run.loop import Loop
 from fluxloom.dsl.run.report import LoopReport
 from fluxloom.lbm.body_force import UniformForce
-from fluxloom.linalg.direct.calls import Direct, Relay, sequence
+from fluxloom.linalg.direct.calls import HostStep, MixedChain, sequence
 from fluxloom.solvers.lattice.sides import Conditions
 from fluxloom.solvers.lattice.values import LatticeValues
 
 __all__ = ["Step", "Steps"]
 
-Step = Loop | Reset | Direct
+Step = Loop | Reset | HostStep
 
 BOTH = -1
 """Stands for two steps that begin at an even one."""
@@ -49,7 +49,7 @@ class Steps:
 
     def __init__(self, values: LatticeValues, conditions: Conditions) -> None:
         self._values, self._conditions, self.done = values, conditions, 0
-        self._chains: dict[int, Chain | Relay] = {}
+        self._chains: dict[int, Chain | MixedChain] = {}
         self.retired: list[Chain] = []
         self._alone: list[Loop] = []  # they run by themselves, between chains
         self.immersed: Any = None
@@ -82,16 +82,16 @@ class Steps:
             before += self.immersed.before(parity)
             after += self.immersed.after(parity)
             in_place = len(space.buffers) == 1 and parity % 2
-            if (len(bulk) > 1 or in_place) and space.context.ranked:
+            if (len(bulk) > 1 or in_place) and space.context.distributed:
                 # Of three phases the last one changes what the first one reads; in place the odd step does both. In a
                 # chain they would bring the layers around anew, and undo what conditions have put there in a chain
                 # before.
                 first = self.bulk[parity % 2][0]
-                bulk[0] = Direct(space.context, first, "stream")
+                bulk[0] = HostStep(space.context, first, "stream")
                 self._alone = unique([*self._alone, first])
         return before, bulk, after
 
-    def chain(self, parity: int) -> Chain | Relay:
+    def chain(self, parity: int) -> Chain | MixedChain:
         """Return a step, or with `BOTH` two steps that begin at an even one."""
         attached = None if self.immersed is None else self.immersed.attached
         if attached is not self._attached:
@@ -135,7 +135,7 @@ class Steps:
     def _every(self) -> list[Chain]:
         """Return the chains that have been made."""
         relays = list(self._chains.values())
-        return [one for relay in relays for one in (relay.chains if isinstance(relay, Relay) else [relay])]
+        return [one for relay in relays for one in (relay.chains if isinstance(relay, MixedChain) else [relay])]
 
     def reports(self) -> list[LoopReport]:
         """Return what each loop has done, in steps done one by one and two by two."""

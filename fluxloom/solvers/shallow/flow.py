@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.core.dtypes import Layout
 from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.dsl.declare.dats import Dat, Global
@@ -24,7 +24,7 @@ from fluxloom.dsl.run.loop import Loop
 from fluxloom.dsl.run.report import LoopReport
 from fluxloom.fv.shallow.boundary import WINDOW, Boundary, boundary_tables
 from fluxloom.fv.shallow.geometry import ShallowGeometry
-from fluxloom.fv.shallow.gradients import shallow_slopes
+from fluxloom.fv.shallow.gradients import shallow_gradients
 from fluxloom.fv.shallow.kernels import (
     DRY,
     boundary_flat,
@@ -130,7 +130,7 @@ class ShallowWater:
         self.scheme = scheme if scheme is not None else ShallowScheme()
         self.boundaries = dict(boundaries or {})
         self._schedule, self._fused, self.peak, self._film = schedule, fused, peak, film
-        self.geometry = ShallowGeometry(mesh, dtype=dtype, slopes=self.scheme.order == 2)
+        self.geometry = ShallowGeometry(mesh, dtype=dtype, gradients=self.scheme.order == 2)
         self._declare(dtype, layout)
         self.zb.write(self._values(bed, "bed"))
         self._give(0.0, 0.0)
@@ -147,7 +147,7 @@ class ShallowWater:
             """Return the values at the centroids: ``(n,)``, or one for all."""
             return field(centre[:, 0], centre[:, 1]) if callable(field) else field
 
-        found = np.asarray(together(self.context.comm, evaluated), dtype=np.float64)
+        found = np.asarray(raise_on_all_ranks(self.context.comm, evaluated), dtype=np.float64)
         values = np.broadcast_to(found, (self.mesh.cells.size,))
         if (bad := first_cell(self.mesh, ~np.isfinite(values))) is not None:
             raise SolverError(f"{name}: the value of {bad[0]} is not finite")
@@ -159,7 +159,7 @@ class ShallowWater:
         self.zb = ctx.dat(cells, name="zb", dtype=dtype)
         self.mid = ctx.dat(cells, name="mid", shape=(3,), dtype=dtype, layout=layout)
         self.res = ctx.dat(cells, name="res", shape=(4,), dtype=dtype, layout=layout)
-        self.slope = ctx.dat(cells, name="slope", shape=(8,), dtype=dtype) if self.scheme.order == 2 else None
+        self.gradient = ctx.dat(cells, name="slope", shape=(8,), dtype=dtype) if self.scheme.order == 2 else None
         self.top = ctx.dat(cells, name="top", dtype=dtype)
         self._before = ctx.dat(cells, name="before", dtype=dtype)
         real = "float32" if ctx.device.refuses_double else "float64"
@@ -181,7 +181,7 @@ class ShallowWater:
 
     def _levels(self, begin: float, spacing: float) -> FloatArray:
         """Return what is given at boundary faces from a time on, ``(n_boundary, WINDOW)``. Collective."""
-        return together(self.context.comm, lambda: self._tables.window(begin, spacing))
+        return raise_on_all_ranks(self.context.comm, lambda: self._tables.window(begin, spacing))
 
     def _give(self, begin: float, spacing: float) -> None:
         """Give the device what changes in time, from a time on. Collective.
@@ -208,7 +208,7 @@ class ShallowWater:
         """Give rain and wind at times to the device; return the heaviest rain on each cell, m/s. Collective."""
         assert self._poured is not None
         at = self.mesh.centroids.read()[: self.mesh.cells.size].astype(np.float64)
-        rain, *stress = together(
+        rain, *stress = raise_on_all_ranks(
             self.context.comm, lambda: [one.course(at, times, name) for name, one in self._sources.items()]
         )
         if (bad := first_cell(self.mesh, np.any(rain < 0.0, axis=1))) is not None:
@@ -261,7 +261,7 @@ class ShallowWater:
         """The loops of the chain, in order: the second stage of a step, then the first stage of the next."""
         self.chain = Chain(
             [Reset(self._ahead, FOREVER), *self.loops],
-            transient=(self.res, *([self.slope] if self.slope is not None else [])),
+            transient=(self.res, *([self.gradient] if self.gradient is not None else [])),
             fuse=self._fused,
             name="shallow_water",
         )
@@ -277,7 +277,7 @@ class ShallowWater:
                 pour, mesh.cells, u, shape.shape, self._poured, clock, res, stage=stage, samples=self._samples,
                 spacing=1.0, eps=self.thin, schedule=self._schedule,
             ))  # fmt: skip
-        if self.slope is None:
+        if self.gradient is None:
             return [
                 Loop(
                     flux_flat, mesh.faces, u[inner], zb[inner], shape.faces, shape.shape[inner], clock, res[inner],
@@ -285,22 +285,22 @@ class ShallowWater:
                 ),
                 *last,
             ]  # fmt: skip
-        slope = self.slope
+        gradient = self.gradient
         return [
-            self._slopes(u),
+            self._gradients(u),
             Loop(
-                flux_linear, mesh.faces, u[inner], zb[inner], slope[inner], shape.faces, shape.arms,
+                flux_linear, mesh.faces, u[inner], zb[inner], gradient[inner], shape.faces, shape.arms,
                 shape.shape[inner], clock, res[inner], **common,
             ),
             *last,
         ]  # fmt: skip
 
-    def _slopes(self, u: Dat) -> Loop:
+    def _gradients(self, u: Dat) -> Loop:
         """Return the loop that finds the slopes of a state."""
         shape, zb, around = self.geometry, self.zb, self.geometry.neighbours
         return Loop(
-            shallow_slopes, self.mesh.cells, u, u[around], zb, zb[around], shape.weights, shape.middles,
-            shape.points, self.slope, legs=around.legs, eps=self.thin, schedule=self._schedule,
+            shallow_gradients, self.mesh.cells, u, u[around], zb, zb[around], shape.weights, shape.middles,
+            shape.points, self.gradient, legs=around.legs, eps=self.thin, schedule=self._schedule,
         )  # fmt: skip
 
     def _at_boundary(self, u: Dat, clock: Global, series: Dat, res: Any, common: dict[str, Any]) -> Loop:
@@ -308,13 +308,13 @@ class ShallowWater:
         mesh, shape, zb, edge = self.mesh, self.geometry, self.zb, self.mesh.boundary_cell[0]
         timing: dict[str, Any] = {"start": 0.0, "samples": WINDOW, "spacing": 1.0, "states": self._tables.formulas}
         driven = (self._kind, self._row, series, self._ends, clock)
-        if self.slope is None:
+        if self.gradient is None:
             return Loop(
                 boundary_flat, mesh.boundary, u[edge], zb[edge], shape.boundary, shape.shape[edge], *driven,
                 res, **timing, **common,
             )  # fmt: skip
         return Loop(
-            boundary_linear, mesh.boundary, u[edge], zb[edge], self.slope[edge], shape.boundary, shape.boundary_arms,
+            boundary_linear, mesh.boundary, u[edge], zb[edge], self.gradient[edge], shape.boundary, shape.boundary_arms,
             shape.shape[edge], *driven, res, **timing, **common,
         )  # fmt: skip
 
@@ -341,7 +341,7 @@ class ShallowWater:
             series.write(self._levels(self.time, 0.0))
             found.set(start=self.time, longest=self.next_step())
 
-        return [*([self._slopes(self.u)] if self.slope is not None else []), found], prepare
+        return [*([self._gradients(self.u)] if self.gradient is not None else []), found], prepare
 
     def _begin(self) -> None:
         """Set everything that follows from the state at the start."""
@@ -410,7 +410,7 @@ class ShallowWater:
             raise SolverError(f"cannot advance to {time:g} s: it is {self.time:g} s already")
         finest = min((one.finest for one in self._given), default=np.inf)
         for moment in (self.time, time):
-            together(self.context.comm, lambda moment=moment: self.check_given(moment))
+            raise_on_all_ranks(self.context.comm, lambda moment=moment: self.check_given(moment))
         while self.time < time:
             spacing, stop = 1.0, time
             step = self.next_step()

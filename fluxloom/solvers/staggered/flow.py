@@ -92,7 +92,7 @@ class Staggered(SolvedDirectly):
         mean_velocity: Sequence[float] = (),
         library: str = "auto",
     ) -> None:
-        if context.ranked:
+        if context.distributed:
             raise SolverError("flow on a staggered grid runs on one rank; take incompressible for several")
         if not np.isfinite(viscosity) or viscosity < 0:
             raise SolverError(f"the viscosity is a number that is not negative, not {viscosity!r}")

@@ -9,7 +9,7 @@ from typing import Any
 from fluxloom.cli.runs.summary import loop_rows
 from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.dsl.context import Context
-from fluxloom.machine.ranks import crew_of
+from fluxloom.machine.ranks import rank_devices_of
 from fluxloom_lab.bench.base import Record, Tell, box_from_text, count_gpus
 from fluxloom_lab.bench.boxes.lbm_choice import Choice, LbmOptions, choices_of
 from fluxloom_lab.bench.boxes.lbm_measure import Measured, measure
@@ -49,7 +49,7 @@ class LbmBench:
     def run(self, options: LbmOptions, tell: Tell) -> Record:
         """Measure."""
         context, choices = options.context(), choices_of(options)
-        if context.ranked and (options.threads_sweep or options.peers):
+        if context.distributed and (options.threads_sweep or options.peers):
             raise CaseError("--threads-sweep and --peers measure on one rank")
         peers = lattice_peers(options, context, choices, tell)
         if options.threads_sweep and (context.device.name != "cpu" or len(choices) > 1):
@@ -61,7 +61,7 @@ class LbmBench:
             more["peers"] = peers(found, _shape(context, choices[0], options.cells), count, rounds)
         if options.threads_sweep:
             more["threads_sweep"] = sweep_threads(options, choices[0], context.threads, count, rounds, tell)
-        copy, crew = median(row["copy_gbs"] for row in rows if "error" not in row), crew_of(context)
+        copy, crew = median(row["copy_gbs"] for row in rows if "error" not in row), rank_devices_of(context)
         return Record(
             case="lbm",
             model=found.choice.title,

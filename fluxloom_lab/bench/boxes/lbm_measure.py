@@ -77,7 +77,7 @@ def measure(
     if choice.plain:
         error = viscosity_error(shape, (energy, flow.kinetic_energy()), flow.steps - start)
     metrics = _metrics(flow, choice, shape, count, timed) | {"viscosity_error": error}
-    if context.ranked and isinstance(flow.chain, Chain):
+    if context.distributed and isinstance(flow.chain, Chain):
         cost = measure_exchanges(flow.chain)  # of two steps, an even and an odd one; the flow is of no use afterwards
         metrics |= {"exchanges": cost.record()} if cost is not None else {}
     return Measured(choice, timed, metrics)

@@ -12,7 +12,7 @@ from fluxloom.cli.runs.summary import overall, rows_of_ranks
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.flows.airfoil.flow import airfoil_part
-from fluxloom.machine.ranks import crew_of
+from fluxloom.machine.ranks import rank_devices_of
 from fluxloom.mesh.generate.airfoil import AirfoilMesh
 from fluxloom.solvers.airfoil.flow import Airfoil, AirfoilConstants
 from fluxloom_lab.bench.base import Record, Tell, cells_from_text, steps
@@ -76,10 +76,10 @@ class AirfoilBench:
         iterations = options.iterations or ITERATIONS
         rounds, metrics = _measured(case, runner, tell)
         metrics |= _published(case, runner, iterations + rounds.steps, rounds.seconds / iterations, tell)
-        crew, copy = crew_of(context), summed(context.comm, rounds.copy_gbs)
+        crew, copy = rank_devices_of(context), summed(context.comm, rounds.copy_gbs)
         cells, precision = runner.cells.total, runner.q.scalar.name
         if case.ranks > 1:
-            metrics |= _ranked(case, runner)
+            metrics |= _distributed(case, runner)
         elif options.exhaustive:
             metrics |= exhaustive(options, _whole(case), tell)
         del runner
@@ -187,7 +187,7 @@ def _metrics(case: _Case, runner: Airfoil, rounds: Rounds, iterations: int) -> d
     }
 
 
-def _ranked(case: _Case, runner: Airfoil) -> dict[str, Any]:
+def _distributed(case: _Case, runner: Airfoil) -> dict[str, Any]:
     """Return how the mesh is divided and what the messages cost; the runner is spent afterwards. Collective."""
     report, context = runner.partition, runner.context
     assert report is not None
@@ -201,7 +201,7 @@ def _ranked(case: _Case, runner: Airfoil) -> dict[str, Any]:
         "owned_most": max(cells.owned), "owned_least": min(cells.owned),
         **(cost.record() if cost is not None else {}),
         **({"transport_us": [{k: 1e6 * v for k, v in row.items()} for row in times]} if times else {}),
-        "crew": crew_of(context).record(),
+        "crew": rank_devices_of(context).record(),
     }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from fluxloom.cli.runs.summary import overall, rows_of_ranks
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.run.report import LoopReport
-from fluxloom.machine.ranks import crew_of
+from fluxloom.machine.ranks import rank_devices_of
 from fluxloom.solvers.compressible.flow import CompressibleFlow
 from fluxloom_lab.bench.base import Record, Tell
 from fluxloom_lab.bench.flows.compressible_domain import LOOPS, CompressibleOptions, domain_of, flow_on, model_of
@@ -56,9 +56,10 @@ class CompressibleBench:
         iterations = options.iterations or ITERATIONS
         rounds = _measured(flow, iterations, options.rounds or ROUNDS, domain.cells, tell)
         found = flow.residuals()
-        crew, copy = crew_of(context), summed(context.comm, rounds.copy_gbs)
+        crew, copy = rank_devices_of(context), summed(context.comm, rounds.copy_gbs)
         metrics = _metrics(flow, rounds, iterations, domain.cells, copy) | {
-            "setup_seconds": setup, "threads": context.threads, "mended_faces": found.fixed, "bad_cells": found.bad,
+            "setup_seconds": setup, "threads": context.threads,
+            "clipped_faces": found.clipped_faces, "clipped_cells": found.clipped_cells,
             "residual_of_mass": float(found.norms[0]),
         }  # fmt: skip
         loops = [row for row in rows_of_ranks(context.comm, _by_name(rounds.loops), copy) if row.calls]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.core.strategies import strategy_called
 from fluxloom.dsl.context import Context
@@ -149,11 +149,12 @@ def domain_of(options: CompressibleOptions, context: Context, *, renumbered: boo
         raise CaseError("--refine refines the mesh of --mesh; of a box give more --cells")
     shape = () if options.mesh else _shape(options, context)
     name = options.mesh or " x ".join(str(n) for n in reversed(shape))
-    mesh = together(context.comm, lambda: _mesh(options, shape, renumbered) if context.comm.rank == 0 else None)
+    first = context.comm.rank == 0
+    mesh = raise_on_all_ranks(context.comm, lambda: _mesh(options, shape, renumbered) if first else None)
     shares = None if isinstance(options.shares, str) else options.shares
     part = part_of(context.comm, mesh, method=options.partition, shares=shares, maps=FLOW_MAPS)
     volumes = shared_volumes(part)
-    return Domain(name, None if context.ranked else mesh, part, volumes, volumes.total)
+    return Domain(name, None if context.distributed else mesh, part, volumes, volumes.total)
 
 
 def _shape(options: CompressibleOptions, context: Context) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.device.bandwidth import meter_for
 from fluxloom.dsl.context import Context
 from fluxloom.fv.compressible.gas import Gas, Sutherland
-from fluxloom.machine.ranks import crew_of
+from fluxloom.machine.ranks import rank_devices_of
 from fluxloom_lab.bench.base import Record, Tell
 from fluxloom_lab.bench.flows.compressible_domain import CompressibleOptions, Domain, disturbed, domain_of, flow_on
 from fluxloom_lab.bench.rounds import stopwatch
@@ -102,7 +102,7 @@ def measure_table(options: CompressibleOptions, tell: Tell) -> Record:
         If two ways disagree.
     """
     context = options.context()
-    if context.ranked:
+    if context.distributed:
         raise CaseError("--table kernels measures on one rank: start the benchmark without --ranks and mpiexec")
     if not context.device.native:
         raise CaseError(f"--table kernels: the device {context.device.name} runs kernels as Python: take another one")
@@ -118,7 +118,7 @@ def measure_table(options: CompressibleOptions, tell: Tell) -> Record:
         gc.collect()  # the arrays of one order make room for those of the next
     stage = _stage(options, domain_of(options, context) if options.mesh else domain, table.rounds)
     tell(f"a stage in two passes over cells: {1e3 * stage:.4g} ms")
-    crew, copy = crew_of(context), table.copy_gbs
+    crew, copy = rank_devices_of(context), table.copy_gbs
     metrics = {
         "threads": context.threads, "faces": len(tables.faces), "nodes": tables.nodes, "rounds": table.rounds,
         "largest_difference": table.difference, **_whole(table, stage, domain.cells),

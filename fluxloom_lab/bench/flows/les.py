@@ -16,7 +16,7 @@ from fluxloom.device.bandwidth import Bandwidth, best_roof, meter_for, meter_of_
 from fluxloom.dsl.context import Context
 from fluxloom.fv.incompressible.eddy_viscosity import Wale
 from fluxloom.linalg.status import Stop
-from fluxloom.machine.ranks import crew_of
+from fluxloom.machine.ranks import rank_devices_of
 from fluxloom.perf.model import Roofline
 from fluxloom.solvers.algebraic.step import ITERATION, START, AlgebraicStep
 from fluxloom.solvers.incompressible.flow import Incompressible
@@ -87,7 +87,7 @@ class LesBench:
         }  # fmt: skip
         metrics |= _energy(context, flow, step, (median(fused), median(mine)))
         metrics |= _predicted(kernels, min(mine), step, memory)
-        crew = crew_of(context)
+        crew = rank_devices_of(context)
         return Record(
             case="les", model="incompressible, WALE, Taylor-Green", **crew.place,
             precision="float64", sizes={"cells": prod(shape)}, copy_gbs=memory.copy_gbs, seconds=median(mine),
@@ -175,7 +175,7 @@ def _memory(context: Context, step: AlgebraicStep, found: Sequence[Bandwidth]) -
     if not found:
         return _Memory()
     copy = summed(context.comm, median(item.copy_gbs for item in found))
-    meter = None if context.ranked else meter_of_size(context.device, context.threads, solver_bytes(step))
+    meter = None if context.distributed else meter_of_size(context.device, context.threads, solver_bytes(step))
     return _Memory(copy, _roof(context, found), _roof(context, [meter.measure()]) if meter else None)
 
 

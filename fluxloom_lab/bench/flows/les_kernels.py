@@ -88,18 +88,18 @@ def measure_kernels(step: AlgebraicStep) -> Kernels:
 def _measured(step: AlgebraicStep) -> Kernels:
     context, alone = step.context, _alone(step)
     axpy, dot = f"axpy {step.flow.cells.name}", f"dot {step.flow.cells.name}"
-    if context.ranked:
+    if context.distributed:
         alone[dot] = replace(alone[dot], seconds=max(0.0, _dot_and_axpy(step) - alone[axpy].seconds))
-    product = _product(step) if context.ranked else alone[PRODUCT].seconds
+    product = _product(step) if context.distributed else alone[PRODUCT].seconds
     times = measured = KernelTimes(product, alone[axpy].seconds, alone[dot].seconds)
-    rotated = context.device.native and not context.device.items and not context.ranked
+    rotated = context.device.native and not context.device.items and not context.distributed
     parts = alone
     if rotated:
         seconds = _in_rotation(step)
         parts = {name: replace(part, seconds=seconds[name]) for name, part in alone.items()}
         measured = KernelTimes(seconds[PRODUCT], seconds[axpy], seconds[dot])
     return Kernels(
-        measured, tuple(parts.values()), _exchanges(step) if context.ranked else 0.0, times, rotated,
+        measured, tuple(parts.values()), _exchanges(step) if context.distributed else 0.0, times, rotated,
         frozenset(_group_of(loop) for loop in step.solver.body.loops),
     )  # fmt: skip
 

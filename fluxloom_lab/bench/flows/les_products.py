@@ -14,7 +14,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.declare.dats import Dat
 from fluxloom.dsl.run.chain import Chain
 from fluxloom.linalg.matrix.matrix import SparseMatrix
-from fluxloom.machine.ranks import crew_of
+from fluxloom.machine.ranks import rank_devices_of
 from fluxloom_lab.bench.base import Record, Tell
 from fluxloom_lab.bench.flows.les_model import hidden_share
 from fluxloom_lab.bench.options import Ranked, cells_option, iterations_option, rounds_option
@@ -78,7 +78,7 @@ def product_record(options: LesOptions, tell: Tell) -> Record:
     times = _measured(matrix, x, y)
     copy = summed(comm, 0.5 * (before + meter.measure().copy_gbs))
     nbytes = summed(comm, matrix.product(x, y).useful_bytes)
-    crew = crew_of(context)
+    crew = rank_devices_of(context)
     return Record(
         case="les", model="product with the lattice Laplacian", **crew.place,
         precision="float64", sizes={"cells": total}, copy_gbs=copy, seconds=times["overlapped_ms"] / 1e3,
@@ -111,7 +111,7 @@ def _measured(matrix: SparseMatrix, x: Dat, y: Dat) -> dict[str, Any]:
     alone = Chain([matrix.product(x, y)], fuse=False, name="there")
     for chain in (both, alone, alone):
         chain()
-    if not context.ranked:
+    if not context.distributed:
         (seconds,) = race(context, [alone])
         return {"product_ms": 1e3 * seconds, "exchange_ms": 0.0, "overlapped_ms": 1e3 * seconds,
                 "one_after_the_other_ms": 1e3 * seconds, "hidden": None, "transport": ""}  # fmt: skip

@@ -31,7 +31,7 @@ from fluxloom.linalg.matrix.matrix import SparseMatrix
 from fluxloom.linalg.precond.approximate_inverse import ApproximateInverse
 from fluxloom.linalg.precond.jacobi import Jacobi
 from fluxloom.linalg.status import Status, Stop
-from fluxloom.machine.ranks import crew_of
+from fluxloom.machine.ranks import rank_devices_of
 from fluxloom_lab.bench.base import Record, Tell, box_from_text
 from fluxloom_lab.bench.options import Ranked, cells_option, rounds_option
 from fluxloom_lab.bench.rounds import slowest, stopwatch, summed
@@ -105,7 +105,7 @@ class ExtrudedBench:
         problem = _problem(context, shape)
         meter = meter_for(context.device)
         copies = [meter.measure().copy_gbs]
-        parts = {} if context.ranked else _parts(problem, tell)
+        parts = {} if context.distributed else _parts(problem, tell)
         rows = []
         for name, run in _methods(problem, options, tell).items():
             row = run()
@@ -113,7 +113,7 @@ class ExtrudedBench:
                  f"s, error {row['error']:.1e}")  # fmt: skip
             rows.append({"method": name} | row)
         copies.append(meter.measure().copy_gbs)
-        crew, solved = crew_of(context), [row for row in rows if row["converged"]]
+        crew, solved = rank_devices_of(context), [row for row in rows if row["converged"]]
         if not solved:
             raise CaseError(f"extruded: no method solved the problem of {shape}")
         best = min(solved, key=lambda row: row["seconds"])

@@ -23,7 +23,7 @@ from fluxloom.linalg.precond.jacobi import Jacobi
 from fluxloom.linalg.precond.multigrid import SmoothedAggregation
 from fluxloom.linalg.precond.ssor import SSOR
 from fluxloom.linalg.status import Stop
-from fluxloom.machine.ranks import crew_of
+from fluxloom.machine.ranks import rank_devices_of
 from fluxloom_lab.bench.base import Record, Tell, box_from_text
 from fluxloom_lab.bench.options import Ranked, cells_option, rounds_option
 from fluxloom_lab.bench.rounds import stopwatch, summed
@@ -93,7 +93,7 @@ class KrylovBench:
         for name, row in _methods(options, problem, tell):
             copies.append(meter.measure().copy_gbs)
             rows.append({"preconditioner": name} | row)
-        crew, best = crew_of(context), _best(rows)
+        crew, best = rank_devices_of(context), _best(rows)
         if best is None:
             raise CaseError(f"krylov: no method solved the problem of {shape}")
         others = list(peers(_system(problem, shape))) if peers is not None else []

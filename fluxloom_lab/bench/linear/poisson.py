@@ -18,7 +18,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.declare.arrays import DeviceArray
 from fluxloom.dsl.run.primitive import Steps
 from fluxloom.linalg.direct.poisson import Plan
-from fluxloom.machine.ranks import crew_of
+from fluxloom.machine.ranks import rank_devices_of
 from fluxloom.perf.stopwatch import Run, Stopwatch
 from fluxloom_lab.bench.base import Record, Tell, box_from_text
 from fluxloom_lab.bench.linear.poisson_ranks import DIVISIONS, divided
@@ -89,7 +89,7 @@ class PoissonBench:
         for name, division in product(_models(options.model), divisions):
             model, rounds = MODELS[name], options.rounds or ROUNDS
             name = f"{name} {division}" if division else name
-            if context.ranked:
+            if context.distributed:
                 found[name] = divided(context, model.sides(len(shape)), model.centring, shape, dtype, division, rounds)
             else:
                 found[name] = _measure(context, model, shape, dtype, rounds)
@@ -97,7 +97,7 @@ class PoissonBench:
             found[name]["gbs"] = 2e-9 * prod(shape) * np.dtype(dtype).itemsize / found[name]["seconds_per_solve"]
             found[name]["percent_of_copy"] = 100.0 * found[name]["gbs"] / copies[-1]
             tell(_line(name, found[name]))
-        first, crew = next(iter(found.values())), crew_of(context)
+        first, crew = next(iter(found.values())), rank_devices_of(context)
         return Record(
             case="poisson",
             model=",".join(found),
@@ -115,7 +115,7 @@ class PoissonBench:
 
 def _divisions(context: Context, text: str) -> Sequence[str]:
     """Return how a box is divided, each in turn; an empty name on one rank."""
-    if not context.ranked:
+    if not context.distributed:
         if text:
             raise CaseError("--methods says how a box is divided among ranks: start several with --ranks or mpiexec")
         return [""]

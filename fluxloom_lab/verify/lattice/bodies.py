@@ -291,7 +291,7 @@ def settle(case: BodyFlow, change: float = _STEADY) -> Array:
 def mean_force(case: BodyFlow, start: float, end: float) -> tuple[Array, float]:
     """Return the mean of drag and forces across from one time to another, in ``D / U``, and how much drag drifts.
 
-    In a box without walls sound goes on for long, and two-step means with it: `settle` would wait for that.
+    In a box without walls sound goes on for long, and two-step means with it: `relax_below` would wait for that.
     """
     every = max(2, round(case.turnover / _SAMPLES))
     case.flow.step(round(start * case.turnover))
@@ -313,7 +313,7 @@ def _force(case: BodyFlow, steps: int) -> Array:
 def shed(case: BodyFlow, start: float = 80.0, end: float = 120.0, tell: Callable[[str], None] = print) -> Shedding:
     """Return what is shed over whole periods from one time to another, in ``D / U``.
 
-    Forces are means over two steps, as in `settle`.
+    Forces are means over two steps, as in `relax_below`.
     """
     every = max(2, round(case.turnover / _SAMPLES))
     case.flow.step(round(start * case.turnover))

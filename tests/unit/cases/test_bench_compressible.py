@@ -73,7 +73,7 @@ def test_models_fluxes_limiters() -> None:
     assert (laminar["precision"], laminar["metrics"]["loops"]) == ("float32", "cells")
     names = {name for row in laminar["loops"] for name in row["name"].split("+")}
     assert "friction" in names
-    assert not names & {"turbulence", "limited_slopes"}
+    assert not names & {"turbulence", "limited_gradients"}
 
 
 def test_a_mesh_of_a_file(tmp_path: Path) -> None:

@@ -275,7 +275,7 @@ def test_run_leaves(stream: Write, tmp_path: Path, fluxloom: Callable[..., Simpl
     assert found.code == 0, found.text
     history = np.genfromtxt(out / "history.csv", delimiter=",", names=True)
     assert history["step"].tolist() == [0, 2, 4, 6, 8, 9]
-    assert {"residual", "fixed", "bad", "mass_imbalance", "yminlift", "bothdrag", "yminpitch"} <= set(
+    assert {"residual", "clipped_faces", "clipped_cells", "mass_imbalance", "yminlift", "bothdrag", "yminpitch"} <= set(
         history.dtype.names or ()
     )
     assert history["bothlift"][0] == pytest.approx(0.0, abs=1e-12)

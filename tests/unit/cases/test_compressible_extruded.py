@@ -36,7 +36,7 @@ type = "far-field"
 limiter = "{limiter}"
 [time]
 integrator = "implicit"
-drop = 1e-10
+residual_drop = 1e-10
 [forces.airfoil]
 area = {area}
 point = [{point}]

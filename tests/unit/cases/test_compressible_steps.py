@@ -51,7 +51,7 @@ type = "slip"
 every = 1
 
 [time]
-drop = 1e-9
+residual_drop = 1e-9
 
 [run]
 iterations = 200

@@ -45,7 +45,7 @@ temperature = 300.0
 limiter = "none"
 [time]
 integrator = "implicit"
-drop = 1e-10
+residual_drop = 1e-10
 [run]
 iterations = 60
 threads = 1

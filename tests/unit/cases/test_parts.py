@@ -27,7 +27,7 @@ from fluxloom.device.bandwidth import BandwidthMeter, available_memory, last_lev
 from fluxloom.device.reference import ReferenceDevice
 from fluxloom.dsl.declare.parts import Part
 from fluxloom.dsl.declare.schedule import Schedule
-from fluxloom.dsl.ranks.ranked import ExchangeTime
+from fluxloom.dsl.ranks.halo_loops import ExchangeTime
 from fluxloom.dsl.run.report import LoopReport
 from fluxloom.machine.system import command_says, commit, fluxloom_version, processor, python_says
 from fluxloom.mesh import airfoil_mesh, box2d, box3d, read_fields

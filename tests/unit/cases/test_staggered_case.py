@@ -35,7 +35,7 @@ ny = 6
 {CHANNEL}
 [time]
 dt = 0.01
-look = 2
+residual_interval = 2
 
 [forces.ymin]
 [forces.both]
@@ -90,7 +90,7 @@ def test_channel(channel: Write) -> None:
 
 
 def test_residual_is_that_of_its_definition(channel: Write) -> None:
-    """The root mean square of ``du/dt`` over the faces, measured in the first step and every ``look`` steps."""
+    """The root mean square of ``du/dt`` over the faces, in the first step and every ``residual_interval``."""
     runner = build(channel(('velocity_x = "4 * y * (1 - y)"\n\n', 'velocity_x = "sin(3 * x) + y"\n\n')))
     before = runner.flow.solver.faces()
     first = advanced(runner, 1).residual()

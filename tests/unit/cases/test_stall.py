@@ -87,7 +87,7 @@ temperature = 300.0
 limiter = "none"
 [time]
 integrator = "implicit"
-drop = 1e-10
+residual_drop = 1e-10
 [implicit]
 switch = 1e-12
 [run]

@@ -6,7 +6,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom import RW, Inc, Read, Write
-from fluxloom.codegen.language.coop import Cooperation, cooperation
+from fluxloom.codegen.language.row_cooperation import Cooperation, cooperation
 from tests.unit.codegen import coop_cases as cases
 from tests.unit.codegen.coop_cases import spec_of
 

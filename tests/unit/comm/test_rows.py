@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fluxloom.comm.agreement import together
+from fluxloom.comm.agreement import raise_on_all_ranks
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.rows import (
-    Post,
+    RowExchange,
     before,
     block_starts,
     compress,
@@ -69,7 +69,7 @@ def test_fetch_and_place(ranks: int) -> None:
 def test_answers_find_back(ranks: int) -> None:
     def action(comm: Comm) -> None:
         rows = np.random.default_rng(comm.rank).integers(0, 1000, 11 + comm.rank)
-        post = Post(comm, rows % comm.size)
+        post = RowExchange(comm, rows % comm.size)
         came = post.forward(rows)
         assert (came % comm.size == comm.rank).all()
         np.testing.assert_array_equal(post.back(came * 3 + comm.rank), rows * 3 + rows % comm.size)
@@ -86,16 +86,16 @@ def test_an_error_of_one_rank_is_raised_on_all() -> None:
                 return comm.rank
 
             with pytest.raises((MeshError, DatError)) as caught:
-                together(comm, alone)
+                raise_on_all_ranks(comm, alone)
             return f"{type(caught.value).__name__}: {caught.value}"
 
         return run_threads(4, action)
 
     assert fails_on(2) == ["MeshError: rank 2 has it"] * 4
     assert fails_on(3, 2, 1) == ["DatError: rank 1 has it"] * 4
-    assert run_threads(3, lambda comm: together(comm, lambda: comm.rank)) == [0, 1, 2]
+    assert run_threads(3, lambda comm: raise_on_all_ranks(comm, lambda: comm.rank)) == [0, 1, 2]
     with pytest.raises(MeshError, match="alone"):
-        together(SelfComm(), lambda: (_ for _ in ()).throw(MeshError("alone")))
+        raise_on_all_ranks(SelfComm(), lambda: (_ for _ in ()).throw(MeshError("alone")))
 
 
 @pytest.mark.parametrize("ranks", RANKS)

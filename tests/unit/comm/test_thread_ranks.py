@@ -10,7 +10,7 @@ import pytest
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import ThreadsComm, run_threads, thread_ranks
 from fluxloom.core.errors import CommError
-from fluxloom.dsl.run.together import TimedComm
+from fluxloom.dsl.run.concurrent import TimedComm
 
 
 def both(ranks: list[ThreadsComm], function: Callable[[ThreadsComm], object]) -> list[object]:

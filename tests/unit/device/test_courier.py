@@ -11,11 +11,11 @@ import pytest
 
 from fluxloom.core.errors import CommError, SolverError
 from fluxloom.device.base import Call, Enqueued, Launch, Where
-from fluxloom.device.courier import landing
 from fluxloom.device.cpu import CpuDevice
 from fluxloom.device.cuda.buffer import CudaBuffer
-from fluxloom.device.cuda.courier import CudaCourier, array_of, mark_main, settle_main
 from fluxloom.device.cuda.device import CudaDevice
+from fluxloom.device.cuda.transfer_queue import CudaTransferQueue, array_of, mark_main, settle_main
+from fluxloom.device.transfer_queue import landing
 from tests.unit.device.courier_fake import LateCupy
 from tests.unit.device.cuda_fake import CUDARuntimeError
 
@@ -69,35 +69,35 @@ def fetched(buffer: CudaBuffer) -> list[float]:
 
 
 def test_down_waits_for_its_kernels_and_not_for_later_ones(device: CudaDevice, cupy: LateCupy) -> None:
-    courier, message, field = CudaCourier(device), device.allocate(8 * N), device.allocate(8 * N)
+    transfer_queue, message, field = CudaTransferQueue(device), device.allocate(8 * N), device.allocate(8 * N)
     zero = device.allocate(8 * N)
     for step in (1, 2, 3):
         run(device, "fl_put", message, zero, value=step)
-        courier.down(message)
+        transfer_queue.down(message)
         assert message.where is Where.DEVICE
         run(device, "fl_add", field, message)
         waits, clock = cupy.waits, cupy.clock
-        courier.wait()
+        transfer_queue.wait()
         assert cupy.waits == waits + 1
         assert cupy.clock == clock + (3.0 if step == 1 else 5.0)  # a copy and its kernel, before it the last interior
         assert message.where is Where.BOTH
         assert message.host().view(np.float64).tolist() == [step] * N
-        courier.join()
-        courier.down()  # what is in flight now holds nothing of the last exchange
-        courier.join()
+        transfer_queue.join()
+        transfer_queue.down()  # what is in flight now holds nothing of the last exchange
+        transfer_queue.join()
     assert fetched(field) == [6.0] * N
 
 
 def test_up_comes_before_what_follows_the_join(device: CudaDevice) -> None:
-    courier, message, field = CudaCourier(device), device.allocate(8 * N), device.allocate(8 * N)
+    transfer_queue, message, field = CudaTransferQueue(device), device.allocate(8 * N), device.allocate(8 * N)
     total = 0
     for step in (1, 2, 3):
-        courier.down()
-        courier.wait()
+        transfer_queue.down()
+        transfer_queue.wait()
         landing(message).view(np.float64)[:] = step
-        courier.up(message)
+        transfer_queue.up(message)
         assert message.where is Where.HOST
-        courier.join()
+        transfer_queue.join()
         assert message.where is Where.BOTH
         run(device, "fl_add", field, message)  # not done before the next step begins
         total += step
@@ -106,44 +106,44 @@ def test_up_comes_before_what_follows_the_join(device: CudaDevice) -> None:
 
 def test_up_waits_for_who_reads_the_last_message(device: CudaDevice, cupy: LateCupy) -> None:
     """Without `down` it waits for everything, with it for what was asked for before."""
-    courier, message, field = CudaCourier(device), device.allocate(8 * N), device.allocate(8 * N)
+    transfer_queue, message, field = CudaTransferQueue(device), device.allocate(8 * N), device.allocate(8 * N)
     busy = device.allocate(8 * N)
     for early in (False, True):
         run(device, "fl_add", field, message)
         if early:
-            courier.down()
+            transfer_queue.down()
         run(device, "fl_add", busy, field)  # the interior
         clock = cupy.clock
         landing(message).view(np.float64)[:] = 7
-        courier.up(message)
-        courier.wait()
+        transfer_queue.up(message)
+        transfer_queue.wait()
         kernels = 1 if early else 2
         assert cupy.clock == clock + 2.0 * kernels + 1.0
-        courier.join()
+        transfer_queue.join()
     run(device, "fl_add", field, message)
     assert fetched(field) == [0 + 7 + 7.0] * N
 
 
 def test_one_exchange_after_the_other_between_graphs(device: CudaDevice, cupy: LateCupy) -> None:
     """A rank that is its own neighbour: what it receives is what it packed, at each of many steps."""
-    courier = CudaCourier(device)
+    transfer_queue = CudaTransferQueue(device)
     out, into, field, inner = (device.allocate(8 * N) for _ in range(4))
     one = device.allocate(8 * N)
     one.host(write=True).view(np.float64)[:] = 1
     seen = []
 
     def receive() -> None:
-        courier.wait()
+        transfer_queue.wait()
         seen.append(float(out.host().view(np.float64)[0]))
         landing(into)[:] = out.host()
-        courier.up(into)
-        courier.join()
+        transfer_queue.up(into)
+        transfer_queue.join()
 
     step = device.sequencer(
         [
             make(device, "fl_add", field, one),
             make(device, "fl_put", out, field, 100),
-            Enqueued("send", lambda: courier.down(out)),
+            Enqueued("send", lambda: transfer_queue.down(out)),
             make(device, "fl_add", inner, field),
             make(device, "fl_add", inner, one),
             Enqueued("receive", receive),
@@ -160,44 +160,44 @@ def test_one_exchange_after_the_other_between_graphs(device: CudaDevice, cupy: L
     assert step.graphs == 3
     assert [graph.launched for graph in cupy.graphs] == [19] * 3
     assert step.counts.tolist() == [20] * 8
-    courier.close()
+    transfer_queue.close()
 
 
 def test_many_buffers_and_empty_ones(device: CudaDevice) -> None:
-    courier, zero = CudaCourier(device), device.allocate(8 * N)
+    transfer_queue, zero = CudaTransferQueue(device), device.allocate(8 * N)
     buffers = [device.allocate(8 * N) for _ in range(4)]
     empty = device.allocate(0)
     for k, buffer in enumerate(buffers):
         run(device, "fl_put", buffer, zero, value=k + 1)
-    courier.down(*buffers, empty)
-    courier.wait()
+    transfer_queue.down(*buffers, empty)
+    transfer_queue.wait()
     assert [b.host().view(np.float64)[3] for b in buffers] == [1, 2, 3, 4]
     assert empty.where is Where.BOTH
-    courier.up(empty, *buffers[::-1])
-    courier.join()
+    transfer_queue.up(empty, *buffers[::-1])
+    transfer_queue.join()
     assert fetched(buffers[2]) == [3.0] * N
 
 
 def test_pieces_leave_the_rest_alone(device: CudaDevice) -> None:
     """Other bytes of the buffer may have come another way."""
-    courier, zero, buffer = CudaCourier(device), device.allocate(8 * N), device.allocate(8 * N)
+    transfer_queue, zero, buffer = CudaTransferQueue(device), device.allocate(8 * N), device.allocate(8 * N)
     run(device, "fl_put", buffer, zero, value=3)
-    courier.down((buffer, 16, 24), (buffer, 72, 8), (buffer, 80, 0))
-    courier.wait()
+    transfer_queue.down((buffer, 16, 24), (buffer, 72, 8), (buffer, 80, 0))
+    transfer_queue.wait()
     assert buffer.where is Where.DEVICE
     memory = landing(buffer).view(np.float64)
     assert memory.tolist() == [0, 0, 3, 3, 3, 0, 0, 0, 0, 3]
     memory[:] = 9
-    courier.up((buffer, 8, 16))
+    transfer_queue.up((buffer, 8, 16))
     assert buffer.where is Where.DEVICE
-    courier.join()
+    transfer_queue.join()
     assert buffer.where is Where.DEVICE
     assert buffer.host().view(np.float64).tolist() == [3, 9, 9, 3, 3, 3, 3, 3, 3, 3]
     for begin, count in ((-1, 2), (0, -1), (80, 1), (8, 80)):
         with pytest.raises(CommError, match=f"bytes {begin} .* of a buffer of 80"):
-            courier.up((buffer, begin, count))
+            transfer_queue.up((buffer, begin, count))
         with pytest.raises(CommError, match="of a buffer of 80"):
-            courier.down((buffer, begin, count))
+            transfer_queue.down((buffer, begin, count))
 
 
 def test_landing_brings_nothing_up_to_date(device: CudaDevice, cupy: LateCupy) -> None:
@@ -214,29 +214,29 @@ def test_landing_brings_nothing_up_to_date(device: CudaDevice, cupy: LateCupy) -
 
 def test_a_written_host_copy_is_not_forgotten(device: CudaDevice) -> None:
     """What the host writes after `wait` stays its own; an array over the memory makes the host copy doubtful."""
-    courier, buffer = CudaCourier(device), device.allocate(8 * N)
-    courier.down(buffer)
+    transfer_queue, buffer = CudaTransferQueue(device), device.allocate(8 * N)
+    transfer_queue.down(buffer)
     buffer.host(write=True)[:] = 1
-    courier.wait()
+    transfer_queue.wait()
     assert buffer.where is Where.HOST
     lent = device.allocate(8 * N)
     array = lent.array()
-    courier.up(lent)
-    courier.join()
+    transfer_queue.up(lent)
+    transfer_queue.join()
     assert lent.where is Where.DEVICE
     del array
 
 
 def test_errors_of_the_gpu(device: CudaDevice, cupy: LateCupy) -> None:
-    courier, buffer = CudaCourier(device), device.allocate(8 * N)
+    transfer_queue, buffer = CudaTransferQueue(device), device.allocate(8 * N)
 
     def broken() -> None:
         raise CUDARuntimeError("cudaErrorIllegalAddress: an illegal memory access was encountered")
 
     device.stream.ask(broken)
-    courier.down(buffer)
+    transfer_queue.down(buffer)
     with pytest.raises(SolverError, match=r"illegal memory access.*the results on the device are lost"):
-        courier.wait()
+        transfer_queue.wait()
 
 
 def test_memory_for_a_library(device: CudaDevice, cupy: LateCupy) -> None:
@@ -248,7 +248,7 @@ def test_memory_for_a_library(device: CudaDevice, cupy: LateCupy) -> None:
     assert not device.mixed
     assert cupy.launches == 1
     clock = cupy.clock
-    side = CudaCourier(device)
+    side = CudaTransferQueue(device)
     side.down(zero)
     settle_main(device)
     assert cupy.clock == clock + 2.0  # the kernel, and not the copy
@@ -267,13 +267,13 @@ def test_memory_for_a_library(device: CudaDevice, cupy: LateCupy) -> None:
 
 def test_other_gpu_stays_current(cupy: LateCupy) -> None:
     device = CudaDevice(1)
-    courier, buffer = CudaCourier(device), device.allocate(80)
-    courier.down(buffer)
-    courier.wait()
-    courier.up(buffer)
-    courier.join()
+    transfer_queue, buffer = CudaTransferQueue(device), device.allocate(80)
+    transfer_queue.down(buffer)
+    transfer_queue.wait()
+    transfer_queue.up(buffer)
+    transfer_queue.join()
     assert cupy.current == 0
 
 
 def test_no_courier_in_host_memory() -> None:
-    assert CpuDevice(1).courier() is None
+    assert CpuDevice(1).transfer_queue() is None

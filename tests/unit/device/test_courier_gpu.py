@@ -9,12 +9,12 @@ import pytest
 
 from fluxloom.core.errors import CommError, DeviceUnavailable
 from fluxloom.device.base import Call, Enqueued, Launch
-from fluxloom.device.courier import landing
 from fluxloom.device.cuda.buffer import CudaBuffer
-from fluxloom.device.cuda.courier import CudaCourier, array_of, settle_main
 from fluxloom.device.cuda.device import CudaDevice
 from fluxloom.device.cuda.gpu import SideStream
 from fluxloom.device.cuda.nccl import NcclLink
+from fluxloom.device.cuda.transfer_queue import CudaTransferQueue, array_of, settle_main
+from fluxloom.device.transfer_queue import landing
 
 pytestmark = pytest.mark.cuda
 
@@ -74,39 +74,39 @@ def fetched(buffer: CudaBuffer) -> np.ndarray:
 
 
 def test_copies_run_beside_kernels(device: CudaDevice) -> None:
-    courier = CudaCourier(device)
+    transfer_queue = CudaTransferQueue(device)
     zero, out, into, busy, seen = buffers(device, 5)
     for step in range(1, 60):
         device.sequencer([make(device, "fl_put", out, zero, 1, step)])()
-        courier.down(out)
+        transfer_queue.down(out)
         device.sequencer([make(device, "fl_late", busy, out, 1, 1)])()
-        courier.wait()
+        transfer_queue.wait()
         assert (out.host().view(np.int32) == step).all()
         landing(into).view(np.int32)[:] = 1000 + step
-        courier.up(into)
-        courier.join()
+        transfer_queue.up(into)
+        transfer_queue.join()
         device.sequencer([make(device, "fl_put", seen, into, 1, 1)])()
         if step % 20 == 0:
             assert (fetched(seen) == 1001 + step).all()
             assert (fetched(busy) == 1 + step).all()
-    courier.close()
+    transfer_queue.close()
 
 
 def test_exchanges_between_graphs(device: CudaDevice) -> None:
-    courier = CudaCourier(device)
+    transfer_queue = CudaTransferQueue(device)
     field, out, into, busy, more = buffers(device, 5)
 
     def receive() -> None:
-        courier.wait()
+        transfer_queue.wait()
         landing(into)[:] = out.host()
-        courier.up(into)
-        courier.join()
+        transfer_queue.up(into)
+        transfer_queue.join()
 
     step = device.sequencer(
         [
             make(device, "fl_put", field, field, 1, 1),
             make(device, "fl_put", out, field, 1, 100),
-            Enqueued("send", lambda: courier.down(out)),
+            Enqueued("send", lambda: transfer_queue.down(out)),
             make(device, "fl_late", busy, busy, 1, 1),
             make(device, "fl_put", more, busy, 1, 1),
             Enqueued("receive", receive),

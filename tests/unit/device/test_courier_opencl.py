@@ -10,10 +10,10 @@ import pytest
 
 from fluxloom.core.errors import CommError
 from fluxloom.device.base import Call, Enqueued, Launch, Where
-from fluxloom.device.courier import landing
 from fluxloom.device.opencl.buffer import OpenClBuffer
-from fluxloom.device.opencl.courier import OpenClCourier
 from fluxloom.device.opencl.device import OpenClDevice
+from fluxloom.device.opencl.transfer_queue import OpenClTransferQueue
+from fluxloom.device.transfer_queue import landing
 
 pytestmark = pytest.mark.opencl
 
@@ -60,19 +60,19 @@ def fetched(buffer: OpenClBuffer) -> np.ndarray:
 
 
 def test_down_and_up(device: OpenClDevice) -> None:
-    courier = OpenClCourier(device)
+    transfer_queue = OpenClTransferQueue(device)
     zero, out, into, seen = buffers(device, 4)
     for step in range(1, 30):
         device.sequencer([make(device, "fl_put", out, zero, step)])()
-        courier.down(out)
+        transfer_queue.down(out)
         assert out.where is Where.DEVICE
-        courier.wait()
+        transfer_queue.wait()
         assert out.where is Where.BOTH
         assert (out.host().view(np.int32) == step).all()
         landing(into).view(np.int32)[:] = 1000 + step + np.arange(N)
-        courier.up(into)
+        transfer_queue.up(into)
         assert into.where is Where.HOST
-        courier.join()
+        transfer_queue.join()
         assert into.where is Where.BOTH
         device.sequencer([make(device, "fl_put", seen, into, 1)])()
         if step % 7 == 0:
@@ -82,22 +82,22 @@ def test_down_and_up(device: OpenClDevice) -> None:
 @pytest.mark.parametrize("profile", [False, True])
 def test_exchanges_in_a_sequence(device: OpenClDevice, profile: bool) -> None:
     """A rank that is its own neighbour, with interior work that takes longer than the copies."""
-    courier = OpenClCourier(device)
+    transfer_queue = OpenClTransferQueue(device)
     field, out, into, busy = buffers(device, 4)
     device.profile = profile
     seen = []
 
     def receive() -> None:
-        courier.wait()
+        transfer_queue.wait()
         seen.append(int(out.host().view(np.int32)[N - 1]))
         landing(into)[:] = out.host()
-        courier.up(into)
-        courier.join()
+        transfer_queue.up(into)
+        transfer_queue.join()
 
     step = device.sequencer(
         [
             make(device, "fl_put", out, field, 100),
-            Enqueued("send", lambda: courier.down(out)),
+            Enqueued("send", lambda: transfer_queue.down(out)),
             make(device, "fl_late", busy, busy, 2000),
             Enqueued("receive", receive),
             make(device, "fl_put", field, into, 1),
@@ -110,21 +110,21 @@ def test_exchanges_in_a_sequence(device: OpenClDevice, profile: bool) -> None:
     assert step.counts.tolist() == [20] * 5
     step.settle()
     assert (step.seconds > 0.0).tolist() == [profile] * 5
-    courier.close()
+    transfer_queue.close()
 
 
 def test_waiting_for_a_message_is_not_waiting_for_the_interior(device: OpenClDevice) -> None:
     """The interior does not begin before the message has been waited for."""
-    cl, courier = device.cl, OpenClCourier(device)
+    cl, transfer_queue = device.cl, OpenClTransferQueue(device)
     zero, out, seen = buffers(device, 3)
     device.sequencer([make(device, "fl_put", out, zero, 7)])()
-    courier.down(out)
+    transfer_queue.down(out)
     gate = cl.UserEvent(device.context)
     opened = threading.Timer(20.0, lambda: gate.set_status(cl.command_execution_status.COMPLETE))
     opened.start()
     cl.enqueue_barrier(device.select(timed=False), wait_for=[gate])
     device.sequencer([make(device, "fl_put", seen, out, 1)])()
-    courier.wait()
+    transfer_queue.wait()
     assert (out.host().view(np.int32) == 7).all()
     assert gate.command_execution_status != cl.command_execution_status.COMPLETE
     opened.cancel()
@@ -133,26 +133,26 @@ def test_waiting_for_a_message_is_not_waiting_for_the_interior(device: OpenClDev
 
 
 def test_up_waits_for_who_reads_the_last_message(device: OpenClDevice) -> None:
-    courier = OpenClCourier(device)
+    transfer_queue = OpenClTransferQueue(device)
     into, first, busy = buffers(device, 3)
     late, read = make(device, "fl_late", busy, busy, 20_000), make(device, "fl_put", first, into, 1)
     device.sequencer([late, read])()
     landing(into).view(np.int32)[:] = 7
-    courier.up(into)
-    courier.join()
+    transfer_queue.up(into)
+    transfer_queue.join()
     assert (fetched(first) == 1).all()
     assert (fetched(into) == 7).all()
 
 
 def test_kernels_after_the_join_wait(device: OpenClDevice) -> None:
     """The copy is held up, the kernel has time to run too early."""
-    cl, courier = device.cl, OpenClCourier(device)
+    cl, transfer_queue = device.cl, OpenClTransferQueue(device)
     into, seen = buffers(device, 2)
     gate = cl.UserEvent(device.context)
-    cl.enqueue_barrier(courier._queue, wait_for=[gate])
+    cl.enqueue_barrier(transfer_queue._queue, wait_for=[gate])
     landing(into).view(np.int32)[:] = 7
-    courier.up(into)
-    courier.join()
+    transfer_queue.up(into)
+    transfer_queue.join()
     device.sequencer([make(device, "fl_put", seen, into, 1)])()
     time.sleep(0.2)
     gate.set_status(cl.command_execution_status.COMPLETE)
@@ -160,32 +160,32 @@ def test_kernels_after_the_join_wait(device: OpenClDevice) -> None:
 
 
 def test_pieces(device: OpenClDevice) -> None:
-    courier = OpenClCourier(device)
+    transfer_queue = OpenClTransferQueue(device)
     zero, buffer = buffers(device, 2)
     device.sequencer([make(device, "fl_put", buffer, zero, 3)])()
-    courier.down((buffer, 400, 80))
-    courier.wait()
+    transfer_queue.down((buffer, 400, 80))
+    transfer_queue.wait()
     memory = landing(buffer).view(np.int32)
     expected = np.zeros(N)
     expected[100:120] = 3
     assert (memory == expected).all()
     memory[:] = 9
-    courier.up((buffer, 4, 4), (buffer, 4 * N - 8, 8))
-    courier.join()
+    transfer_queue.up((buffer, 4, 4), (buffer, 4 * N - 8, 8))
+    transfer_queue.join()
     expected[:] = 3
     expected[[1, -2, -1]] = 9
     assert (fetched(buffer) == expected).all()
 
 
 def test_many_copies_without_waiting(device: OpenClDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fluxloom.device.opencl.courier._MOST_EVENTS", 8)
-    courier = OpenClCourier(device)
+    monkeypatch.setattr("fluxloom.device.opencl.transfer_queue._MOST_EVENTS", 8)
+    transfer_queue = OpenClTransferQueue(device)
     into, seen, empty = *buffers(device, 2), device.allocate(0)
     landing(into).view(np.int32)[:] = 3
     for _ in range(50):
-        courier.up(into, empty)
-        courier.join()
-        assert len(courier._events) <= 8
+        transfer_queue.up(into, empty)
+        transfer_queue.join()
+        assert len(transfer_queue._events) <= 8
     device.sequencer([make(device, "fl_put", seen, into, 1)])()
     assert (fetched(seen) == 4).all()
 

@@ -19,9 +19,9 @@ from fluxloom.core.errors import CompileError, DatError, OutOfMemory, PlanError,
 from fluxloom.device.bandwidth import Bandwidth
 from fluxloom.device.base import Call, Launch, Where
 from fluxloom.device.cuda.bandwidth import array_bytes
-from fluxloom.device.cuda.courier import settle_main
 from fluxloom.device.cuda.device import CudaDevice
 from fluxloom.device.cuda.program import failing_kernel
+from fluxloom.device.cuda.transfer_queue import settle_main
 from tests.unit.device.cuda_fake import CUDADriverError, FakeCupy
 
 ILLEGAL = CUDADriverError("CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered")

@@ -15,7 +15,7 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import FluxloomError
-from fluxloom.dsl.run.hybrid import Measured, RankedProgram, Team, TimedComm, balance
+from fluxloom.dsl.run.hybrid import DistributedProgram, Measured, Team, TimedComm, balance
 from fluxloom.linalg import SparseMatrix
 from fluxloom.linalg.matrix.rings import RingProduct
 from fluxloom_lab.problems.matrices import GENERATORS
@@ -275,7 +275,7 @@ def test_busy_is_what_is_not_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
         now[0] += 1.0
         timed.barrier()
 
-    program = RankedProgram(timed, step, 4)
+    program = DistributedProgram(timed, step, 4)
     # A step computes 1, and the device 0.5 more before the wait of 2; at the end the device is waited for once more.
     assert program.measure() == Measured((4 * 3.5 + 0.5) / 4, ((4 * 1.5 + 0.5) / 4,))
     assert program.measure().seconds == (4 * 3.5 + 0.5) / 4
@@ -294,12 +294,12 @@ def test_powers_on_unequal_ranks(other: str) -> None:
         context = fl.Context(("cpu", other)[comm.rank], threads=1)
         timed.settle = context.synchronize
 
-        def build(_: Sequence[str], shares: Sequence[float]) -> RankedProgram:
+        def build(_: Sequence[str], shares: Sequence[float]) -> DistributedProgram:
             cuts = [round(c * a.shape[0]) for c in np.cumsum([0.0, *shares])]
             rows = slice(cuts[comm.rank], cuts[comm.rank + 1])
             product = RingProduct(context, a[rows], rings=1, times=2, comm=timed)
             np.testing.assert_allclose(product(x[rows]), expected[rows], rtol=1e-12)
-            return RankedProgram(timed, product.run, 3, product.close)
+            return DistributedProgram(timed, product.run, 3, product.close)
 
         found = balance(build, ("cpu", other), rates=(1.0, 1.0), granules=(8,), rounds=1, budget=4, comm=comm)
         assert all(0.0 < busy <= attempt.seconds for attempt in found.history for busy in attempt.busy)

@@ -8,7 +8,7 @@ import pytest
 import fluxloom as fl
 from fluxloom import Inc, Loop, Read, Schedule, Write
 from fluxloom.codegen.items.pairs import why_not_paired
-from fluxloom.codegen.packs.abreast import why_not_abreast
+from fluxloom.codegen.packs.row_packs import why_no_row_packs
 from fluxloom.core.errors import PlanError
 from fluxloom.dsl.declare.ragged import RaggedLayout
 from fluxloom.dsl.plan.bind import Numbering, specialise
@@ -78,7 +78,7 @@ class Case:
 
     def reasons(self, loop: Loop) -> tuple[str, str]:
         spec = specialise(loop.bound, Numbering())
-        return why_not_abreast(spec), why_not_paired(spec)
+        return why_no_row_packs(spec), why_not_paired(spec)
 
 
 def test_chosen() -> None:

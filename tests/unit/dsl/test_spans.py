@@ -26,7 +26,7 @@ class Two(Comm):
     allgather = exchange = channel = barrier = abort = None  # type: ignore[assignment]
 
 
-def ranked() -> fl.Context:
+def distributed() -> fl.Context:
     return fl.Context("cpu", threads=1, tuning=False, comm=Two())
 
 
@@ -46,7 +46,7 @@ def test_limits_without_a_part() -> None:
 def test_the_interior_is_cut_at_whole_tiles(tile: int) -> None:
     """A span that begins inside a tile would need tables of its own."""
     step = lcm(max(1, tile), ALIGN)
-    cells = ranked().set(part(500, 600, 650, 700), "cells")
+    cells = distributed().set(part(500, 600, 650, 700), "cells")
     found = limits_of(cells, False, tile)
     assert found == Limits(0, 500 // step * step, 600, 600)
     assert found.interior == Span(0, found.inside)
@@ -56,7 +56,7 @@ def test_the_interior_is_cut_at_whole_tiles(tile: int) -> None:
 
 @pytest.mark.parametrize("inside", [0, 1, ALIGN - 1])
 def test_small_interiors_are_not_cut(inside: int) -> None:
-    cells = ranked().set(part(inside, 80, 90, 95), "cells")
+    cells = distributed().set(part(inside, 80, 90, 95), "cells")
     found = limits_of(cells, True)
     assert not len(found.interior)
     assert found.rest == [Span(0, 90)]
@@ -86,13 +86,13 @@ def test_limits_of_a_subset_are_places_in_its_list() -> None:
 
 def test_the_global_order() -> None:
     numbers = np.array([5, 9, 2, 8, 0, 7, 1])
-    cells = ranked().set(part(2, 4, 6, 7, numbers), "cells")
+    cells = distributed().set(part(2, 4, 6, 7, numbers), "cells")
     order = global_order(cells)
     assert order is not None
     assert order.tolist() == [4, 2, 0, 5, 3, 1]
-    assert global_order(ranked().set(part(2, 4, 6, 7), "cells")) is None
+    assert global_order(distributed().set(part(2, 4, 6, 7), "cells")) is None
     assert global_order(fl.Context("cpu").set(6, "cells")) is None
-    assert global_order(ranked().set(part(0, 0, 0, 0), "cells")) is None
+    assert global_order(distributed().set(part(0, 0, 0, 0), "cells")) is None
 
 
 def naive(table: np.ndarray, numbers: np.ndarray, span: Span, tile: int) -> list[list[int]]:
@@ -110,7 +110,7 @@ def test_tiles_of_a_span(seed: int) -> None:
     rng = np.random.default_rng(seed)
     rows, targets, tile = int(rng.integers(0, 60)), int(rng.integers(1, 50)), int(rng.choice([4, 16, 64]))
     numbers = rng.permutation(200)[:rows]
-    edges = Set(ranked(), rows, "edges", part=part(0, rows, rows, rows, numbers))
+    edges = Set(distributed(), rows, "edges", part=part(0, rows, rows, rows, numbers))
     tables = [rng.integers(0, targets, (rows, arity)).astype(np.int32) for arity in (2, 1)][: 1 + seed % 2]
     begin = tile * int(rng.integers(0, -(-targets // tile)))
     span = Span(begin, int(rng.integers(begin, targets + 1)))

@@ -70,7 +70,7 @@ def test_one_rank_needs_nothing() -> None:
     u, v = (ctx.dat(cells, np.ones((9, 2)), n) for n in "uv")
     loop = Loop(near, cells, u[ring], v)
     assert halo_needs(loop.bound) == []
-    assert not ctx.ranked
+    assert not ctx.distributed
 
 
 def test_code_that_begins_anywhere_is_for_ranks_only() -> None:

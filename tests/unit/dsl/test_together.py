@@ -13,7 +13,7 @@ import pytest
 from fluxloom.comm.base import Comm, Message, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CommError, FluxloomError
-from fluxloom.dsl.run.together import Team, TimedComm
+from fluxloom.dsl.run.concurrent import Team, TimedComm
 
 
 def test_functions_really_run_at_the_same_time() -> None:
@@ -72,7 +72,7 @@ def test_nothing_to_run() -> None:
 def test_only_what_needs_others_is_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """By a clock that ticks once each time it is read: whatever needs other ranks takes one tick."""
     ticks = itertools.count()
-    monkeypatch.setattr("fluxloom.dsl.run.together.time.perf_counter", lambda: float(next(ticks)))
+    monkeypatch.setattr("fluxloom.dsl.run.concurrent.time.perf_counter", lambda: float(next(ticks)))
     timed = TimedComm(SelfComm())
     sent, received = np.full(3, 7.0), np.zeros(3)
     channel = timed.channel([Message(0, sent)], [Message(0, received)], 1)

@@ -156,8 +156,8 @@ def test_a_name_that_is_no_patch_of_the_water() -> None:
 
 
 def test_slopes_that_are_none() -> None:
-    with pytest.raises(SolverError, match="slopes: 'nodes' is unknown"):
-        fl.CompressibleScheme(slopes="nodes")  # type: ignore[arg-type]
+    with pytest.raises(SolverError, match="gradients: 'nodes' is unknown"):
+        fl.CompressibleScheme(gradients="nodes")  # type: ignore[arg-type]
 
 
 def test_every_rank_hears_of_a_patch_without_a_condition() -> None:

@@ -9,7 +9,7 @@ import pytest
 from fluxloom.core.errors import SolverError
 from fluxloom.fv.geometry.control_volumes import control_volumes
 from fluxloom.fv.geometry.volumes import ControlVolumes, Family
-from fluxloom.fv.gradients.node_gradients import NodeSlopes, node_slopes
+from fluxloom.fv.gradients.node_gradients import NodeGradients, node_gradients
 from fluxloom.mesh import box2d
 from fluxloom_lab.problems.compressible_cases import KINDS, box
 
@@ -29,7 +29,7 @@ def test_least_squares_are_exact_for_linear_fields(kind: str) -> None:
     mesh = box(kind, 4, perturb=0.2)
     volumes = control_volumes(mesh)
     slope = np.arange(1.0, volumes.dimension + 1.0)
-    found = applied(node_slopes(mesh, volumes, "least-squares"), volumes, 3.0 + volumes.centres @ slope)
+    found = applied(node_gradients(mesh, volumes, "least-squares"), volumes, 3.0 + volumes.centres @ slope)
     assert np.abs(found - slope).max() < 1e-12
 
 
@@ -40,7 +40,7 @@ def test_green_gauss_of_a_constant_and_of_waves(kind: str) -> None:
     for n in (4, 8):
         mesh = box(kind, n)
         volumes = control_volumes(mesh)
-        rows = node_slopes(mesh, volumes)
+        rows = node_gradients(mesh, volumes)
         assert np.abs(applied(rows, volumes, np.ones(volumes.elements))).max() == 0.0
         x = volumes.centres
         exact = np.zeros((volumes.cells, volumes.dimension))
@@ -53,14 +53,14 @@ def test_green_gauss_is_exact_on_parallelograms() -> None:
     """Boundary elements included: their faces take their values."""
     mesh = box2d(6, 5, (3.0, 1.0))
     volumes = control_volumes(mesh)
-    found = applied(node_slopes(mesh, volumes), volumes, volumes.centres @ np.array([2.0, -1.0]))
+    found = applied(node_gradients(mesh, volumes), volumes, volumes.centres @ np.array([2.0, -1.0]))
     assert np.abs(found - [2.0, -1.0]).max() < 1e-12
 
 
 def test_wrong_requests_are_refused() -> None:
     mesh = box2d(4, 4)
     with pytest.raises(SolverError, match="did you mean 'green-gauss'"):
-        node_slopes(mesh, control_volumes(mesh), "green-gaus")  # type: ignore[arg-type]
-    kind: NodeSlopes = "green-gauss"
+        node_gradients(mesh, control_volumes(mesh), "green-gaus")  # type: ignore[arg-type]
+    kind: NodeGradients = "green-gauss"
     with pytest.raises(SolverError, match="periodic patches"):
-        node_slopes(mesh, control_volumes(mesh, periodic=[("xmin", "xmax")]), kind)
+        node_gradients(mesh, control_volumes(mesh, periodic=[("xmin", "xmax")]), kind)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fluxloom.fv.geometry.cell_faces import Across, CompressibleGeometry, thin_inner_slopes, thin_slopes
+from fluxloom.fv.geometry.cell_faces import Across, CompressibleGeometry, thin_gradients, thin_inner_gradients
 from fluxloom.fv.geometry.control_volumes import control_volumes
 from fluxloom.fv.geometry.volumes import ControlVolumes, Sides
 from fluxloom.mesh import box2d, box3d
@@ -50,11 +50,11 @@ def test_linear_fields_on_straight_layers(dimension: int) -> None:
     sides, slope = Sides.of(volumes), np.arange(1.0, dimension + 1.0)
     values = 3.0 + volumes.centres @ slope
     assert sides_of(volumes, sides).thinness.min() == 1.0
-    found = applied(volumes, sides, thin_slopes(sides_of(volumes, sides), none_of(sides, dimension)), values)
+    found = applied(volumes, sides, thin_gradients(sides_of(volumes, sides), none_of(sides, dimension)), values)
     assert np.abs(found - slope).max() < 1e-10
     kept = np.flatnonzero(~sides.outside)
     inner = np.zeros((sides.face.size, dimension))
-    inner[kept] = thin_inner_slopes(sides_of(volumes, sides), kept, none_of(sides, dimension)[kept])
+    inner[kept] = thin_inner_gradients(sides_of(volumes, sides), kept, none_of(sides, dimension)[kept])
     assert np.abs(applied(volumes, sides, inner, values) - slope).max() < 1e-10
 
 
@@ -68,12 +68,12 @@ def test_linear_fields_in_layers_of_prisms(height: float) -> None:
     sides, slope = Sides.of(volumes), np.array([1.0, 2.0, 3.0])
     across, values = sides_of(volumes, sides), 3.0 + volumes.centres @ slope
     assert across.thinness.min() == 1.0
-    found = applied(volumes, sides, thin_slopes(across, none_of(sides, 3)), values)
+    found = applied(volumes, sides, thin_gradients(across, none_of(sides, 3)), values)
     np.testing.assert_allclose(found, np.broadcast_to(slope, found.shape), rtol=1e-8)
     whole = np.bincount(sides.cell[~sides.outside], minlength=volumes.cells) > 3
     kept = np.flatnonzero(~sides.outside & whole[sides.cell])
     inner = np.zeros((sides.face.size, 3))
-    inner[kept] = thin_inner_slopes(across, kept, none_of(sides, 3)[kept])
+    inner[kept] = thin_inner_gradients(across, kept, none_of(sides, 3)[kept])
     found = applied(volumes, sides, inner, values)[whole]
     np.testing.assert_allclose(found, np.broadcast_to(slope, found.shape), rtol=1e-8)
     assert whole.sum() > 20
@@ -89,7 +89,7 @@ def test_layers_do_not_mix_round_a_bend() -> None:
     layer = np.zeros(volumes.elements)
     layer[: volumes.cells] = np.arange(volumes.cells) // 24
     layer[volumes.outer] = layer[volumes.faces[volumes.interior :, 0]]
-    found = applied(volumes, sides, thin_slopes(sides_of(volumes, sides), none_of(sides, 2)), layer)
+    found = applied(volumes, sides, thin_gradients(sides_of(volumes, sides), none_of(sides, 2)), layer)
     place = volumes.centres[: volumes.cells]
     along = np.stack([place[:, 1], -place[:, 0]], axis=1) / np.linalg.norm(place, axis=1)[:, None]
     across = np.abs(np.einsum("ij,ij->i", found, place)).max()
@@ -106,7 +106,7 @@ def test_modes_of_layers_are_no_slopes_along_them() -> None:
     sign[: volumes.cells] = (-1.0) ** (np.arange(volumes.cells) // 8)
     sign[volumes.outer] = sign[volumes.faces[volumes.interior :, 0]]
     inner = np.setdiff1d(np.arange(volumes.cells), volumes.faces[volumes.interior :, 0])
-    found = applied(volumes, sides, thin_slopes(sides_of(volumes, sides), none_of(sides, 2)), sign)[inner, 0]
+    found = applied(volumes, sides, thin_gradients(sides_of(volumes, sides), none_of(sides, 2)), sign)[inner, 0]
     assert np.abs(found).max() < 2.0
     flow = applied(volumes, sides, CompressibleGeometry.of(volumes).weights, sign)[inner, 0]
     assert np.abs(flow).max() < 2.0
@@ -117,6 +117,6 @@ def test_thick_cells_and_simplices_keep_theirs() -> None:
         volumes = control_volumes(mesh)
         sides = Sides.of(volumes)
         weights = np.ones((sides.face.size, 2))
-        assert thin_slopes(sides_of(volumes, sides), weights) is weights
+        assert thin_gradients(sides_of(volumes, sides), weights) is weights
         kept = np.flatnonzero(~sides.outside)
-        assert (thin_inner_slopes(sides_of(volumes, sides), kept, weights[kept]) == 1.0).all()
+        assert (thin_inner_gradients(sides_of(volumes, sides), kept, weights[kept]) == 1.0).all()

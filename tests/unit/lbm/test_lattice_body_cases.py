@@ -34,7 +34,7 @@ SPACE: dict[str, Any] = {
     "run": {"iterations": 6},
     "mesh": {"nx": 8, "ny": 7, "nz": 8, "spacing": 0.1, "origin": [-0.4, -0.35, -0.4]},
     "fluid": {"viscosity": 0.05, "density": 3.0, "force": [2.0, 0.0, 0.0]},
-    "time": {"lattice_velocity": 0.05, "look": 3},
+    "time": {"lattice_velocity": 0.05, "residual_interval": 3},
 }  # fmt: skip
 PLANE: dict[str, Any] = SPACE | {
     "mesh": {"nx": 12, "ny": 12, "spacing": 0.1, "origin": [-0.6, -0.6]},

@@ -36,7 +36,7 @@ CHANNEL: dict[str, Any] = {
     "body": {"disk": {"shape": "circle", "center": [1.5, 1.0], "diameter": 0.5}},
     "forces": {"disk": {}},
     "history": {"every": 2},
-    "time": {"look": 5},
+    "time": {"residual_interval": 5},
 }  # fmt: skip
 
 SMALL = {"nx": 16, "ny": 10, "spacing": 0.125}
@@ -171,7 +171,7 @@ def test_collisions(table: dict[str, Any], wanted: Collision) -> None:
 
 def test_lost() -> None:
     """A flow that blows up ends the run, at the next look, with one message that says what to change."""
-    runner = build(mesh=SMALL, time={"look": 8})
+    runner = build(mesh=SMALL, time={"residual_interval": 8})
     steps(runner, 4)
     values = runner.flow.solver.populations.read()
     values[5, 8, 1] = np.inf  # between two looks

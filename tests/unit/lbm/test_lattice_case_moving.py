@@ -31,7 +31,7 @@ BODIES: dict[str, Any] = {
     "particles": {"count": 1, "diameter": 0.4, "density": 2.0, "gravity": [0.0, -1.0], "low": [0.7, 0.0]},
     "forces": {"arm": {}},
     "history": {"every": 1},
-    "time": {"look": 2},
+    "time": {"residual_interval": 2},
     "immersed": {"margin": 0},
 }  # fmt: skip
 

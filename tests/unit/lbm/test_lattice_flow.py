@@ -29,7 +29,7 @@ CHANNEL: dict[str, Any] = {
     "case": {"name": "channel", "solver": "lattice"}, "run": {"iterations": 12},
     "mesh": {"nx": 24, "ny": 12, "spacing": 0.125, "origin": [-1.0, 0.5]},
     "fluid": {"reynolds": 40, "density": 2.0, "force": [0.3, 0.0]},
-    "time": {"lattice_velocity": 0.08, "look": 4},
+    "time": {"lattice_velocity": 0.08, "residual_interval": 4},
     "lattice": {"precision": "float64", "streaming": "in-place"},
     "boundary": {
         "xmin": {"type": "velocity", "velocity_x": "1 + 0.1 * y", "ramp": 0.05},
@@ -69,7 +69,7 @@ def scripted(context: Context) -> fl.Lattice:
             "ball": Body(Ball((1.1, 1.3), 0.5), "immersed", motion=Floating(3.0, (0.0, -1.0))),
         },
         force=(0.3, 0.0), start=Start((1.0, 0.0), lambda places: 0.01 * places[:, 0]),
-        numerics=Numerics(precision="float64", streaming=InPlace()), look=4,
+        numerics=Numerics(precision="float64", streaming=InPlace()), residual_interval=4,
     )  # fmt: skip
 
 

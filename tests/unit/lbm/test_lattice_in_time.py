@@ -91,7 +91,7 @@ def error(name: str, n: int, streaming: Any = None) -> float:
     units = Units.of(1.0 / n, viscosity=NU, velocity=0.3, dt=0.16 / n**2)
     flow = fl.Lattice(
         (n // 2 if "xmin" in case["boundaries"] else 2, n), units, Context("cpu", threads=1, tuning=False),
-        numerics=Numerics(precision="float64", streaming=streaming or Pull()), look=20, **case,
+        numerics=Numerics(precision="float64", streaming=streaming or Pull()), residual_interval=20, **case,
     )  # fmt: skip
     fl.run(flow, fl.Time(1.0 / 3.0))
     exact = stokes if name == "wall" else womersley
@@ -116,7 +116,7 @@ def test_second_order(name: str) -> None:
 CHANNEL: dict[str, Any] = {
     "case": {"name": "pulse", "solver": "lattice"}, "run": {"iterations": 30},
     "mesh": {"nx": 16, "ny": 8, "length": 2.0}, "fluid": {"reynolds": 20, "force": ["0.1 * sin(9 * t)", 0.0]},
-    "lattice": {"precision": "float64"}, "time": {"look": 5},
+    "lattice": {"precision": "float64"}, "time": {"residual_interval": 5},
     "boundary": {
         "xmin": {"type": "velocity", "velocity": ["4 * y * (1 - y) * (1 + 0.3 * sin(9 * t))", 0.0]},
         "xmax": {"type": "pressure", "scheme": "regularised", "pressure": "0.01 * sin(5 * t)"},
@@ -155,7 +155,8 @@ def test_all_ways_to_say_a_value() -> None:
         return np.stack([4 * y * (1 - y) * (1 + 0.3 * np.sin(9 * t)), np.zeros(len(y))], axis=1)
 
     flow = fl.Lattice(
-        (16, 8), units, Context("cpu", threads=1, tuning=False), numerics=Numerics(precision="float64"), look=5,
+        (16, 8), units, Context("cpu", threads=1, tuning=False), numerics=Numerics(precision="float64"),
+        residual_interval=5,
         boundaries={
             "xmin": Inflow(inflow), "xmax": PressureSide(lambda at, t: 0.01 * np.sin(5 * t) + 0 * at[:, 0], ZouHe()),
             "ymin": NoSlip(), "ymax": NoSlip(lambda at, t: np.array([0.1 * np.cos(3 * t), 0.0])),

@@ -73,7 +73,7 @@ def test_infeasible_points_are_passed_over(search) -> None:
     assert result.best.point["colour"] == "blue"
     failed = [t for t in result.trials if not t.feasible]
     assert [(t.point["colour"], t.seconds, t.error) for t in failed] == [("green", inf, "green cannot run")]
-    assert [t.point["colour"] for t in result.ranked] == ["blue", "red"]
+    assert [t.point["colour"] for t in result.distributed] == ["blue", "red"]
 
 
 def test_other_errors_are_not_hidden() -> None:

@@ -23,7 +23,7 @@ Array = np.ndarray
 MEAN = np.array([1.0, 0.4, 0.2, 0.7, 0.3])
 
 
-def prepared(fronts: bool, cells: tuple[int, int], device: str = "cpu") -> SteadySteps:
+def prepared(wavefront: bool, cells: tuple[int, int], device: str = "cpu") -> SteadySteps:
     """Steps of turbulent flow with all sorts of states, linearised at a large CFL number."""
     cv = control_volumes(box2d(*cells, (2.0, 0.3), perturb=0.1))
     far = FarField(MEAN[:4].tolist(), turbulence=0.3)
@@ -34,7 +34,7 @@ def prepared(fronts: bool, cells: tuple[int, int], device: str = "cpu") -> Stead
         np.linspace(0.4, 0.9, cv.cells),
     )  # fmt: skip
     flow.start(MEAN * (1.0 + 0.2 * np.random.default_rng(3).uniform(-1.0, 1.0, (cv.cells, 5))))
-    steps = SteadySteps(flow, Implicit(fronts=fronts, cfl=100.0, sweeps=1))
+    steps = SteadySteps(flow, Implicit(wavefront=wavefront, cfl=100.0, sweeps=1))
     steps.begin()
     steps._keep()
     steps._pace.set(cfl=100.0)
@@ -77,11 +77,11 @@ def rests(cells: tuple[int, int]) -> dict[bool, float]:
     """What one sweep leaves of a right-hand side, in fronts and in colours."""
     plain, n = prepared(False, cells), cells[0] * cells[1]
     r, found = np.random.default_rng(1).standard_normal((n, 5)), {}
-    for fronts in (True, False):
-        steps = prepared(fronts, cells)
+    for wavefront in (True, False):
+        steps = prepared(wavefront, cells)
         z = solved(steps, r)
         more = steps.sweeps.rate.read()[:n] - plain.sweeps.rate.read()[:n]
-        found[fronts] = float(np.linalg.norm(applied(plain, z, more) - r) / np.linalg.norm(r))
+        found[wavefront] = float(np.linalg.norm(applied(plain, z, more) - r) / np.linalg.norm(r))
     return found
 
 
@@ -104,9 +104,9 @@ def test_reference_factors_the_same() -> None:
 @pytest.mark.long
 def test_steps_in_fronts_find_the_steady_flow_of_the_others() -> None:
     found = []
-    for fronts in (True, False):
-        steps = prepared(fronts, (8, 6))
-        norms = SteadySteps(steps.flow, Implicit(fronts=fronts, cfl=5.0, switch=1.0)).solve(1e-10, 60)
+    for wavefront in (True, False):
+        steps = prepared(wavefront, (8, 6))
+        norms = SteadySteps(steps.flow, Implicit(wavefront=wavefront, cfl=5.0, switch=1.0)).solve(1e-10, 60)
         assert norms[-1] <= 1e-10 * norms[0]
         found.append(steps.flow.states())
     np.testing.assert_allclose(found[0], found[1], rtol=1e-7, atol=1e-8)

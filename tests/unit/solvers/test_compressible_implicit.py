@@ -191,7 +191,7 @@ def test_reference_makes_the_same_steps() -> None:
         ({"switch": 0.0}, "switch"),
         ({"sweeps": 0}, "sweeps is a whole number of at least 1"),
         ({"krylov": 2.5}, "krylov is a whole number"),
-        ({"fronts": 1}, "fronts is true or false"),
+        ({"wavefront": 1}, "wavefront is true or false"),
         ({"cfl": 10.0, "cfl_max": 5.0}, r"cfl_max \(5\) is less than cfl"),
     ],
 )

@@ -173,7 +173,7 @@ def test_slow_flow_by_ausm_is_stable_with_the_default_step() -> None:
     flow.start(lambda x: (1.0 + 0.1 * np.exp(-60.0 * ((x - 0.5) ** 2).sum(axis=1)))[:, None] * [1.0, 0.0, 0.0, 1.0])
     before = flow.totals()
     flow.advance_to(0.6)
-    assert flow.residuals().fixed == flow.limits == 0
+    assert flow.residuals().clipped_faces == flow.limits == 0
     assert flow.states()[:, 0].max() < 1.1
     np.testing.assert_allclose(flow.totals()[[0, -1]], before[[0, -1]], rtol=1e-12)
 
@@ -188,6 +188,6 @@ def test_a_steady_run_says_what_it_left_as_it_was() -> None:
     flow.iterate(30)
     flow.residuals()
     flow.iterate(30)
-    assert flow.residuals().bad == 0  # guarded cells need not keep their states
+    assert flow.residuals().clipped_cells == 0  # guarded cells need not keep their states
     assert flow.limits > 0
     assert flow.states()[:, [0, -1]].min() > 0.0

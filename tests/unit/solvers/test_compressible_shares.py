@@ -21,7 +21,7 @@ from fluxloom.mesh.generate.naca import naca_mesh
 from fluxloom.solvers.compressible.cycles import Multigrid
 from fluxloom.solvers.compressible.flow import CompressibleFlow
 from fluxloom.solvers.compressible.implicit import Implicit, SteadySteps
-from fluxloom.solvers.compressible.limiter_freezing import Following, Shares
+from fluxloom.solvers.compressible.limiter_freezing import LimiterFollowing, LimiterFreezing
 from fluxloom.solvers.compressible.multigrid import MultigridSteps
 from fluxloom.solvers.compressible.scheme import CompressibleScheme
 
@@ -47,7 +47,7 @@ def live_shares(flow: CompressibleFlow) -> np.ndarray:
     """Return what the limiter leaves of the slopes of the states now; the flow has live shares afterwards."""
     flow.freeze(False)
     flow.before()
-    return flow.share.read()[: flow.volumes.cells]
+    return flow.limiter_values.read()[: flow.volumes.cells]
 
 
 def test_shares_go_a_part_of_the_way() -> None:
@@ -57,10 +57,10 @@ def test_shares_go_a_part_of_the_way() -> None:
     wanted = live_shares(flow)
     assert wanted.min() < 0.6
     flow.freeze()
-    flow.share.write(np.full_like(flow.share.read(), 0.5))
+    flow.limiter_values.write(np.full_like(flow.limiter_values.read(), 0.5))
     flow.before()
     Chain(flow.renewal(flow.w, 0.25), fuse=False)()
-    np.testing.assert_allclose(flow.share.read()[:cells], 0.5 + 0.25 * (wanted - 0.5), rtol=1e-13)
+    np.testing.assert_allclose(flow.limiter_values.read()[:cells], 0.5 + 0.25 * (wanted - 0.5), rtol=1e-13)
 
 
 def test_frozen_shares_stay_until_the_start() -> None:
@@ -69,12 +69,12 @@ def test_frozen_shares_stay_until_the_start() -> None:
     flow.freeze()
     assert flow.frozen
     cells = flow.volumes.cells
-    before = flow.share.read()[:cells].copy()
+    before = flow.limiter_values.read()[:cells].copy()
     flow.iterate(3)
-    np.testing.assert_array_equal(flow.share.read()[:cells], before)
+    np.testing.assert_array_equal(flow.limiter_values.read()[:cells], before)
     flow.freeze(False)
     flow.iterate(3)
-    assert np.abs(flow.share.read()[:cells] - before).max() > 0.01
+    assert np.abs(flow.limiter_values.read()[:cells] - before).max() > 0.01
     flow.freeze()
     flow.start(STREAM)
     assert not flow.frozen
@@ -108,7 +108,7 @@ def test_implicit_steps_with_shares_that_stay() -> None:
 
 @pytest.mark.long
 def test_multigrid_with_shares_that_stay() -> None:
-    steps = MultigridSteps(shock(cells=(20, 12)), Multigrid(levels=2, freeze=1e-3))
+    steps = MultigridSteps(shock(cells=(20, 12)), Multigrid(levels=2, freeze_below=1e-3))
     norms = steps.solve(1e-10, 400)
     assert norms[-1] <= 1e-10 * norms[0]
     assert steps.shares.weight == 0.0
@@ -120,7 +120,8 @@ def test_multigrid_with_shares_that_stay() -> None:
 def test_when_shares_follow_and_stay() -> None:
     """At the levels that are given, or after steps without a lower residual; live again where it grows."""
     flow = shock()
-    shares = Shares(flow, flow.w, Following(settle=0.1, follow=0.5, freeze=1e-3, patience=3))
+    how = LimiterFreezing(relax_below=0.1, relaxation=0.5, freeze_below=1e-3, patience=3)
+    shares = LimiterFollowing(flow, flow.w, how)
 
     def after(*parts: float) -> float:
         for part in parts:
@@ -162,10 +163,10 @@ def test_reference_follows_the_same_way() -> None:
     found = []
     for device in ("cpu", "reference"):
         flow = shock(device=device, cells=(6, 5))
-        steps = SteadySteps(flow, Implicit(settle=1.0, krylov=0, sweeps=1))
+        steps = SteadySteps(flow, Implicit(relax_below=1.0, krylov=0, sweeps=1))
         for _ in range(3):
             steps.step()
-        found.append((flow.states(), flow.share.read()[: flow.volumes.cells]))
+        found.append((flow.states(), flow.limiter_values.read()[: flow.volumes.cells]))
     np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-7, atol=1e-9)
 
@@ -173,16 +174,16 @@ def test_reference_follows_the_same_way() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"settle": 1.5}, "settle: from 0 to 1"),
-        ({"follow": float("nan")}, "follow: from 0 to 1"),
-        ({"freeze": -0.1}, "freeze: from 0 to 1"),
+        ({"relax_below": 1.5}, "settle: from 0 to 1"),
+        ({"relaxation": float("nan")}, "follow: from 0 to 1"),
+        ({"freeze_below": -0.1}, "freeze: from 0 to 1"),
         ({"patience": 1.5}, "patience is a whole number"),
-        ({"follow": 0.0}, "follow is 0"),
+        ({"relaxation": 0.0}, "relaxation is 0"),
     ],
 )
 def test_choices(options: dict[str, Any], message: str) -> None:
     with pytest.raises(SolverError, match=message):
-        Following(**({"settle": 0.1, "follow": 0.3, "freeze": 1e-4, "patience": 100} | options))
+        LimiterFreezing(**({"relax_below": 0.1, "relaxation": 0.3, "freeze_below": 1e-4, "patience": 100} | options))
     with pytest.raises(SolverError, match=message):
         Implicit(**options)
     with pytest.raises(SolverError, match=message):

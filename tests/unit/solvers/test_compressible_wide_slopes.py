@@ -10,14 +10,14 @@ from fluxloom.fv.compressible.boundary import FarField
 from fluxloom.fv.compressible.gas import Gas
 from fluxloom.fv.geometry.control_volumes import control_volumes
 from fluxloom.fv.geometry.volumes import Family, spread
-from fluxloom.fv.gradients.node_gradients import NodeSlopes, node_slopes
+from fluxloom.fv.gradients.node_gradients import NodeGradients, node_gradients
 from fluxloom.solvers.compressible.flow import CompressibleFlow
 from fluxloom.solvers.compressible.scheme import CompressibleScheme
 from fluxloom_lab.problems.compressible_cases import box
 
 
 @pytest.mark.parametrize("kind", ["green-gauss", "least-squares"])
-def test_slopes_of_a_linear_field_and_uniform_flow(kind: NodeSlopes) -> None:
+def test_slopes_of_a_linear_field_and_uniform_flow(kind: NodeGradients) -> None:
     """On a mesh of squares both are exact; the limiter keeps them, and uniform flow stays."""
     mesh = box("quad", 6)
     volumes = control_volumes(mesh)
@@ -25,7 +25,7 @@ def test_slopes_of_a_linear_field_and_uniform_flow(kind: NodeSlopes) -> None:
     boundaries = dict.fromkeys(volumes.patches, FarField(tuple(stream)))
     flow = CompressibleFlow(
         fl.Context("cpu", threads=1), volumes, boundaries, Gas(constant=1.0), CompressibleScheme(),
-        slopes=node_slopes(mesh, volumes, kind),
+        gradients=node_gradients(mesh, volumes, kind),
     )  # fmt: skip
     flow.start(stream)
     flow.iterate(3)
@@ -36,7 +36,7 @@ def test_slopes_of_a_linear_field_and_uniform_flow(kind: NodeSlopes) -> None:
     found = flow.slope.read()[: volumes.cells].reshape(-1, 4, 2)[middle]
     assert np.abs(found[:, :, 0] - 1e-3).max() < 1e-12
     assert np.abs(found[:, :, 1]).max() < 1e-12
-    assert flow.share.read()[middle].min() > 0.9
+    assert flow.limiter_values.read()[middle].min() > 0.9
 
 
 def test_entries_of_another_pattern() -> None:
@@ -57,10 +57,10 @@ def test_noise_does_not_grow_on_tetrahedra_without_a_limiter() -> None:
     volumes = control_volumes(mesh)
     noise = 1.0 + 1e-3 * np.random.default_rng(1).standard_normal(volumes.cells)
     growth = []
-    for slopes in (None, node_slopes(mesh, volumes, "least-squares")):
+    for slopes in (None, node_gradients(mesh, volumes, "least-squares")):
         flow = CompressibleFlow(
             fl.Context("cpu", threads=1), volumes, dict.fromkeys(volumes.patches, SlipWall()), Gas(constant=1.0),
-            CompressibleScheme(limiter=None), slopes=slopes,
+            CompressibleScheme(limiter=None), gradients=slopes,
         )  # fmt: skip
         states = np.zeros((volumes.cells, 5))
         states[:, 0], states[:, 4] = noise, noise**1.4

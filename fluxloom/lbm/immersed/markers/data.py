@@ -19,12 +19,12 @@ from fluxloom.dsl.ranks.task import Reset
 from fluxloom.dsl.run.loop import Loop
 from fluxloom.dsl.run.report import LoopReport
 from fluxloom.lbm.cells.box import Box
-from fluxloom.linalg.direct.calls import Direct
+from fluxloom.linalg.direct.calls import HostStep
 from fluxloom.perf.stopwatch import Stopwatch
 
 __all__ = ["Carrier", "Fields", "MarkerData", "Step", "Timed", "Window", "host_report"]
 
-Step = Loop | Reset | Direct
+Step = Loop | Reset | HostStep
 
 Numbers = npt.NDArray[np.int64]
 
@@ -96,7 +96,7 @@ class Fields:
         return "float32" if self.context.device.refuses_double else "float64"
 
 
-class Timed(Direct):
+class Timed(HostStep):
     """A step by the host that counts how often it was done, and the seconds of the host."""
 
     def __init__(self, context: Context, run: Callable[[], None], name: str) -> None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from fluxloom.comm.base import Comm
-from fluxloom.comm.rows import Post
+from fluxloom.comm.rows import RowExchange
 from fluxloom.linalg.direct.extruded.frequencies import Frequencies
 from fluxloom.linalg.krylov.method import Nullspace
 from fluxloom.linalg.matrix.local_rows import refuse
@@ -136,7 +136,7 @@ def _unsymmetric(
     owner = np.zeros(diagonal.size, dtype=np.int64)
     owner[numbers] = comm.rank
     owner = comm.reduce(owner, "sum")
-    row, column, value = map(Post(comm, owner[j]).forward, (j, i, entries.data))
+    row, column, value = map(RowExchange(comm, owner[j]).forward, (j, i, entries.data))
     place = np.empty(diagonal.size, dtype=np.int64)
     place[numbers] = np.arange(numbers.size)
     apart = (matrix - csr_array((value, (place[row], column)), shape=matrix.shape)).tocoo()

@@ -32,7 +32,7 @@ class Cut:
         where they are possible.
     gathering, pieces
         How slabs bring their systems together: ``way`` and ``pieces`` of
-        `fluxloom.linalg.direct.tridiagonal.ranks.solver.RankedTridiagonal`.
+        `fluxloom.linalg.direct.tridiagonal.ranks.solver.DistributedTridiagonal`.
     """
 
     factors: tuple[int, ...] | None = None

@@ -21,7 +21,7 @@ from fluxloom.linalg.direct.poisson.passes import Passes, line_of
 from fluxloom.linalg.direct.poisson.problem import Problem
 from fluxloom.linalg.direct.transforms.ranks import Extent
 from fluxloom.linalg.direct.tridiagonal import Form, Lines, Matrices, TridiagonalSolver
-from fluxloom.linalg.direct.tridiagonal.ranks.solver import RankedTridiagonal
+from fluxloom.linalg.direct.tridiagonal.ranks.solver import DistributedTridiagonal
 
 __all__ = ["DividedSystems", "Middle", "Modes", "Quotient", "Systems"]
 
@@ -204,7 +204,7 @@ class Systems(Middle):
             try:
                 solver.check()
             except SolverError as error:
-                if not self.context.ranked:
+                if not self.context.distributed:
                     raise
                 problem = f"rank {self.context.comm.rank}: {error}"
         found = [text for text in self.context.comm.allgather(problem) if text]
@@ -230,21 +230,21 @@ class DividedSystems(Systems):
     def __init__(self, modes: Modes, line: int, threads: int, cut: Cut) -> None:
         super().__init__(modes, line, threads)
         self._cut = cut
-        self._ranked: RankedTridiagonal | None = None
+        self._distributed: DistributedTridiagonal | None = None
         self._divided_mean: DividedMean | None = None
 
     def items(self, source: DeviceArray, target: DeviceArray) -> Items:
         """Return the solve in place; of a singular problem between what takes the mean of the constant mode."""
         assert source is target, "the first and last row of the source are changed"
-        self._ranked = ranked = RankedTridiagonal(
+        self._distributed = distributed = DistributedTridiagonal(
             self.context, self._lines(source), self._form, way=self._cut.gathering, pieces=self._cut.pieces,
             name="poisson systems",
         )  # fmt: skip
-        items = ranked.items(
+        items = distributed.items(
             y=source, x=target, matrices=self._matrices, scale=self.modes.scale,
             pinned=0 if self.problem.singular else -1, y_first=source.first, x_first=target.first,
         )  # fmt: skip
-        self.bytes_sent, self.messages = ranked.bytes_sent, ranked.messages
+        self.bytes_sent, self.messages = distributed.bytes_sent, distributed.messages
         if not self.problem.singular:
             return items
         weights = self._weights[self._window] / self._weights.sum()
@@ -256,15 +256,15 @@ class DividedSystems(Systems):
 
     def check(self) -> None:
         """Raise `SolverError`, on every rank, where a pivot vanished on one; collective."""
-        if self._ranked is not None:
-            self._ranked.check()
+        if self._distributed is not None:
+            self._distributed.check()
 
     def describe(self) -> list[str]:
         """Return a line about the systems."""
-        return [] if self._ranked is None else [f"systems: {self._ranked.describe()}"]
+        return [] if self._distributed is None else [f"systems: {self._distributed.describe()}"]
 
     def close(self) -> None:
         """Give back what carries messages."""
-        for part in (self._ranked, self._divided_mean):
+        for part in (self._distributed, self._divided_mean):
             if part is not None:
                 part.close()

@@ -77,7 +77,7 @@ def _right_hand_side(f: Any) -> Any:
             raise DatError(
                 f"poisson: dat {f.name!r} is on the set {f.set.name!r}: give a dat of a grid, or make a Plan"
             )
-        if f.context.ranked:
+        if f.context.distributed:
             raise DatError(f"poisson: dat {f.name!r} is divided over ranks: make a Plan(..., device=context)")
         return f
     if isinstance(f, np.ma.MaskedArray):

@@ -255,7 +255,7 @@ class Plan:
     def _check_form(self, shape: tuple[int, ...], dtype: np.dtype[Any], what: str) -> None:
         if shape != self.shape and shape != (prod(self.shape),):
             message = f"poisson: {what} has shape {shape}, the plan {self.shape}"
-            if self.context.ranked:
+            if self.context.distributed:
                 factors = self._stages.decomposition.layouts[0].factors
                 message += (
                     f"; this rank's part begins at {self.box.begin}, the cut is {factors}: give a grid's with "
@@ -318,7 +318,7 @@ class Plan:
         In a singular problem it is that on right-hand sides of weighted mean zero, and annuls constants. Its transpose
         is ``W inverse W^-1`` with the `volumes` ``W``.
         """
-        if self.context.ranked:
+        if self.context.distributed:
             raise SolverError("poisson: an operator of SciPy has whole vectors, and this plan a part: call the plan")
         if self.problem.loads:
             raise SolverError("poisson: the inverse of a plan with boundary data is not linear: make one without")
@@ -346,7 +346,7 @@ class Plan:
         lines += [f"  {text}" for text in self._stages.describe()]
         if self.problem.singular:
             lines.append("  singular: the weighted mean of f is removed, that of u is zero")
-        own = " on this rank" * self.context.ranked
+        own = " on this rank" * self.context.distributed
         return "\n".join([*lines, f"  working memory: {self._stages.nbytes / 2**20:.1f} MiB{own}"])
 
 

@@ -10,7 +10,7 @@ from fluxloom.core.errors import SolverError
 from fluxloom.dsl.declare.dats import Dat
 from fluxloom.dsl.run.loop import Loop
 from fluxloom.kernel.frontend import kernel
-from fluxloom.linalg.direct.calls import Direct
+from fluxloom.linalg.direct.calls import HostStep
 from fluxloom.linalg.direct.poisson.plan import Plan
 from fluxloom.linalg.operators import Operator, Preconditioner, Step
 
@@ -41,7 +41,7 @@ class _Applied:
             raise SolverError(f"FastPoisson: {r.name!r} has shape {r.shape}: one system at a time, dats of shape ()")
         scaled = Dat(r.set, name="fast poisson", dtype=r.scalar.numpy)
         loop = Loop(weighted, r.set, r, self._inverse, scaled, factor=self._factor, systems=1, name="fast poisson")
-        return [loop, Direct(r.context, lambda: self._plan(scaled, z), "fast poisson")]
+        return [loop, HostStep(r.context, lambda: self._plan(scaled, z), "fast poisson")]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class FastPoisson(Preconditioner):
             If the rows are not the unknowns of the plan, are on another device, or the plan has boundary data.
         """
         rows, problem = matrix.rows, self.plan.problem
-        if rows.size != problem.size or rows.context.ranked:
+        if rows.size != problem.size or rows.context.distributed:
             raise SolverError(
                 f"FastPoisson: the plan has {problem.size} unknowns, the matrix {rows.size} rows on this rank of "
                 f"{rows.context.comm.size}: give all unknowns to one rank, in C order"

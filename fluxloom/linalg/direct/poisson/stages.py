@@ -112,7 +112,7 @@ class Stages:
         self._memory: dict[int, DeviceArray] = {}
         self._rooms: dict[tuple[int, tuple[int, ...]], DeviceArray] = {}
         self._middle = self._make_middle(cut)
-        self._fixed = self._arrays() if context.ranked else None
+        self._fixed = self._arrays() if context.distributed else None
         self._items = [] if self._fixed is None else self._middle.items(self._fixed[-1], self._fixed[-1])
         self.bytes_sent = sum(p.bytes_sent for p in self._passages) + self._middle.bytes_sent
         self.messages = sum(p.messages for p in self._passages) + self._middle.messages
@@ -131,7 +131,7 @@ class Stages:
             for axis, kind in self.way.real:
                 if axis in layout.axes:
                     basis = self.problem.directions[axis].basis if kind == "matrix" else None
-                    moves.append(Real(form, axis, kind, basis, kind != "matrix" or not self.context.ranked))
+                    moves.append(Real(form, axis, kind, basis, kind != "matrix" or not self.context.distributed))
                     self._scale /= self._workers[0].scale(kind, (form.lengths[axis],))
             periodic = tuple(axis for axis in self.way.periodic if axis in layout.axes)
             for axes in [periodic] if form.components == 1 and periodic else [(axis,) for axis in periodic]:
@@ -169,7 +169,7 @@ class Stages:
         """In which of two memories values are in front of each move, and behind the last one."""
         found = [0]
         for number, move in enumerate(self._moves):
-            apart = not move.in_place and (number > 0 or bool(self.problem.loads) or not self.context.ranked)
+            apart = not move.in_place and (number > 0 or bool(self.problem.loads) or not self.context.distributed)
             found.append(1 - found[-1] if apart else found[-1])
         return found
 
@@ -243,7 +243,7 @@ class Stages:
         for begin, end in cuts(arrays[0], line, len(self._workers)):
             worker = len(parts) % len(self._workers)
             cut = [(m, part(one, line, begin, end), part(other, line, begin, end)) for m, one, other in moves]
-            if not self.context.ranked and _strided(cut):
+            if not self.context.distributed and _strided(cut):
                 cut = self._apart(cut, worker)
             parts.append(self._in_order(cut, worker, back))
         name = "poisson transforms back" if back else "poisson transforms"
@@ -287,7 +287,7 @@ class Stages:
     def describe(self) -> list[str]:
         """Return lines: how, on several ranks also the division and what is sent."""
         lines = [self.way.describe()]
-        if self.context.ranked:
+        if self.context.distributed:
             shape = " x ".join(map(str, self.box.shape))
             lines = [
                 f"{self.context.comm.size} ranks: {self.decomposition.describe()}",

@@ -33,7 +33,7 @@ from fluxloom.linalg.direct.tridiagonal.ranks.ends import Ends
 from fluxloom.linalg.direct.tridiagonal.ranks.messages import Division, EveryoneSolves, Gathering, SharesSolved, Where
 from fluxloom.linalg.direct.tridiagonal.solver import TridiagonalSolver
 
-__all__ = ["RankedTridiagonal", "Way"]
+__all__ = ["DistributedTridiagonal", "Way"]
 
 Way = Literal["auto", "all", "shares"]
 """Who solves the small systems: every rank all of them, or each rank its share."""
@@ -43,7 +43,7 @@ _LATENCY_BYTES = 4 << 20
 """Bytes that travel in the time that one more round of messages costs."""
 
 
-class RankedTridiagonal:
+class DistributedTridiagonal:
     """Solves many tridiagonal systems whose rows are divided over ranks. Collective, as `items` is.
 
     Parameters

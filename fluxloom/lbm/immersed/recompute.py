@@ -14,13 +14,13 @@ from fluxloom.lbm.streaming.output import moments
 from fluxloom.lbm.streaming.schemes import Buffers
 from fluxloom.lbm.streaming.steps_moments import arriving, macros
 
-__all__ = ["ARRIVING", "Redo"]
+__all__ = ["ARRIVING", "Recompute"]
 
 ARRIVING = "immersed arriving"
 """The name of the loop that finds what will arrive, in reports."""
 
 
-class Redo:
+class Recompute:
     """Loops over the cells of the support.
 
     Parameters
@@ -36,7 +36,7 @@ class Redo:
     def __init__(self, flow: Any, cells: Subset, fields: Fields) -> None:
         self.flow, self.cells, self.fields = flow, cells, fields
         self.constants = replace(flow.constants, force=None)  # that of the cells has it
-        self._looks: dict[int, Loop] = {}
+        self._moments: dict[int, Loop] = {}
 
     def arriving(self, parity: int) -> Loop:
         """Return the loop that finds what will arrive at the cells of the support, without force."""
@@ -60,7 +60,7 @@ class Redo:
     def look(self) -> None:
         """Set density and velocity on the support, from the populations as they are now, between two steps."""
         parity, fields = self.flow.steps % 2, self.fields
-        if parity not in self._looks:
+        if parity not in self._moments:
             seen, constants = self.flow.space.seen(parity)
-            self._looks[parity] = Loop(moments, self.cells, seen, fields.force, fields.above, fields.u, **constants)
-        self._looks[parity]()
+            self._moments[parity] = Loop(moments, self.cells, seen, fields.force, fields.above, fields.u, **constants)
+        self._moments[parity]()

@@ -45,11 +45,17 @@ from fluxloom.dsl.ranks.task import (
 if TYPE_CHECKING:
     from fluxloom.dsl.ranks.exchange import Exchange
 
-__all__ = ["ExchangeTime", "OneTask", "RankedSequence", "may_be_stale", "sequence",
-           "stale_somewhere"]  # fmt: skip
+__all__ = [
+    "DistributedSequence",
+    "ExchangeTime",
+    "OneTask",
+    "may_be_stale",
+    "sequence",
+    "stale_somewhere",
+]  # fmt: skip
 
 
-class RankedSequence(Sequencer):
+class DistributedSequence(Sequencer):
     """Tasks in order, with exchanges between them; replayed like a device's own sequence.
 
     Parameters
@@ -331,7 +337,7 @@ class OneTask(Sequencer):
     def __init__(self, context: Runtime, task: Task, act: bytes) -> None:
         self.context, self.task = context, replace(task, halo_reads=())  # what it is brought serves other loops too
         self._act = act
-        self._forms: dict[tuple[int, ...], RankedSequence] = {}
+        self._forms: dict[tuple[int, ...], DistributedSequence] = {}
 
     def __call__(self) -> None:
         """Run the loop once."""
@@ -342,7 +348,7 @@ class OneTask(Sequencer):
         form = self._forms.get(key)
         if form is None:
             current = [d for d in self.task.needs if not among(d, stale)]
-            form = self._forms[key] = RankedSequence(self.context, [], [self.task], current)
+            form = self._forms[key] = DistributedSequence(self.context, [], [self.task], current)
         for dat in stale:
             dat.halo_version = dat.version
         form()
@@ -392,13 +398,13 @@ def sequence(
 
     What no task changes has to be current when it begins, but for what nobody reads afterwards.
     """
-    if not context.ranked:
+    if not context.distributed:
         return context.device.sequencer([*first, *(task.make(task.limits.whole, True) for task in tasks)])
     changed = [d for task in tasks for d in (*task.written, *(target for target, _ in task.copies))]
     constant = unique(d for task in tasks for d in task.needs if not among(d, [*changed, *transient]))
-    return RankedSequence(context, first, tasks, constant, transient)
+    return DistributedSequence(context, first, tasks, constant, transient)
 
 
 def fresh_after(sequencer: Sequencer) -> list[Dat]:
     """Return the dats whose halo is current after a sequence."""
-    return sequencer.fresh if isinstance(sequencer, RankedSequence) else []
+    return sequencer.fresh if isinstance(sequencer, DistributedSequence) else []

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.device.courier import Courier
 from fluxloom.device.cuda.buffer import CudaBuffer
 from fluxloom.device.cuda.gpu import CudaGpu, SideStream
+from fluxloom.device.transfer_queue import TransferQueue
 
-__all__ = ["CudaCourier", "array_of", "mark_main", "settle_main"]
+__all__ = ["CudaTransferQueue", "array_of", "mark_main", "settle_main"]
 
 
-class CudaCourier(Courier):
+class CudaTransferQueue(TransferQueue):
     """Copies between the memory of a GPU and pinned memory of the host, on a stream of its own.
 
     Between replayed graphs of the main stream it works as between kernels. It is not captured itself: the host

@@ -14,10 +14,10 @@ from fluxloom.kernel.frontend import Kernel
 from fluxloom.lbm.cells.labels import Labels
 from fluxloom.solvers.lattice.values import LatticeValues
 
-__all__ = ["Looks"]
+__all__ = ["Observables"]
 
 
-class Looks:
+class Observables:
     """Loops over the populations between two steps, made when they are first wanted.
 
     Parameters

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.device.courier import Courier
 from fluxloom.device.opencl.buffer import OpenClBuffer
 from fluxloom.device.opencl.queue import OpenClQueue
+from fluxloom.device.transfer_queue import TransferQueue
 
-__all__ = ["OpenClCourier"]
+__all__ = ["OpenClTransferQueue"]
 
 _MOST_EVENTS = 256
 
 
-class OpenClCourier(Courier):
+class OpenClTransferQueue(TransferQueue):
     """Copies on a second in-order queue, ordered with the main one by events.
 
     Parameters

@@ -11,13 +11,13 @@ import numpy.typing as npt
 from fluxloom.core.errors import CommError
 from fluxloom.device.buffer import RemoteBuffer, Where
 
-__all__ = ["Courier", "Piece", "landing"]
+__all__ = ["Piece", "TransferQueue", "landing"]
 
 Piece = tuple[RemoteBuffer, int, int]
 """Some bytes of a message buffer: the buffer, the first byte, how many."""
 
 
-class Courier(ABC):
+class TransferQueue(ABC):
     """Copies message buffers on a queue of its own, so that kernels of the main queue run meanwhile.
 
     One exchange is::

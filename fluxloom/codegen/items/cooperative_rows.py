@@ -13,19 +13,19 @@ from dataclasses import dataclass, field, replace
 
 from fluxloom.codegen.items.item import Item
 from fluxloom.codegen.items.kernel_writer import KernelWriter
-from fluxloom.codegen.language.coop import Accumulator, Cooperation, cooperation
 from fluxloom.codegen.language.dialect import KernelWords
 from fluxloom.codegen.language.group import Group, Member
 from fluxloom.codegen.language.lane import ElementPrinter, LaneLoop, flatten, stored_length
 from fluxloom.codegen.language.printer import literal
 from fluxloom.codegen.language.reduce import PART, combine, neutral
+from fluxloom.codegen.language.row_cooperation import Accumulator, Cooperation, cooperation
 from fluxloom.codegen.language.spec import ArgSpec, LaunchSpec
 from fluxloom.core.access import Access
 from fluxloom.kernel import ir
 from fluxloom.kernel.analysis import constant_index
 from fluxloom.kernel.lowering import remove_dead_locals, rewrite_statements
 
-__all__ = ["LONG_LANES", "SHARING", "in_teams", "team_partials", "write_teams"]
+__all__ = ["LONG_LANES", "SHARING", "has_cooperative_rows", "team_partials", "write_cooperative_rows"]
 
 SHARING = ("direct", "atomic", "element_colour")
 """Strategies that handle the rows of a ragged loop row by row, so that rows can be grouped."""
@@ -41,7 +41,7 @@ LONG_LANES = 32
 """Items that share a long row."""
 
 
-def in_teams(group: Group) -> bool:
+def has_cooperative_rows(group: Group) -> bool:
     """Whether the rows of a group are shared by lanes, or handled several an item, or sorted by length."""
     grouped = group.work.lanes * group.work.repeat > 1 or group.work.long > 0
     return grouped and group.strategy in SHARING and len(group.members) == 1 and group.members[0].spec.ragged
@@ -59,19 +59,19 @@ def team_partials(group: Group) -> str:
     return f"((n + {_rows(group) - 1}) / {_rows(group)} * {group.work.block // PART})"
 
 
-def write_teams(driver: KernelWriter) -> list[str]:
+def write_cooperative_rows(driver: KernelWriter) -> list[str]:
     """Return the kernels of a group in teams: one, and one more for rows that are too long for its lanes."""
-    lines = _write_teams(driver)
+    lines = _write_cooperative_rows(driver)
     if driver.group.work.long:
         whole = driver.group
         work = replace(whole.work, lanes=LONG_LANES, repeat=1, block=4 * LONG_LANES, long=0)
         driver.group = replace(whole, work=work)
-        lines += _write_teams(driver, long=True)
+        lines += _write_cooperative_rows(driver, long=True)
         driver.group = whole
     return lines
 
 
-def _write_teams(driver: KernelWriter, *, long: bool = False) -> list[str]:
+def _write_cooperative_rows(driver: KernelWriter, *, long: bool = False) -> list[str]:
     """Return one kernel of a group in teams; note its launch."""
     group, words, work = driver.group, driver.words, driver.group.work
     (member,) = group.members

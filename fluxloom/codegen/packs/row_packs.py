@@ -19,17 +19,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fluxloom.codegen.language.coop import exposed_locals
 from fluxloom.codegen.language.lane import MEMORY, LaneLoop, entry_place
+from fluxloom.codegen.language.row_cooperation import exposed_locals
 from fluxloom.codegen.language.spec import ArgSpec, LoopSpec
 from fluxloom.core.access import Access
 from fluxloom.kernel import ir
 from fluxloom.kernel.analysis import expressions, walk
 
-__all__ = ["AbreastLoop", "Part", "mentioned", "why_not_abreast"]
+__all__ = ["Part", "RowPackLoop", "mentioned", "why_no_row_packs"]
 
 
-def why_not_abreast(spec: LoopSpec) -> str:
+def why_no_row_packs(spec: LoopSpec) -> str:
     """Return why neighbouring rows of a loop cannot be handled abreast; empty when they can."""
     rows = [a for a in spec.args if a.kind in MEMORY]
     if not rows:
@@ -75,7 +75,7 @@ class Part:
     own: frozenset[str] = frozenset()
 
 
-class AbreastLoop(LaneLoop):
+class RowPackLoop(LaneLoop):
     """Writes a kernel for neighbouring rows: ``lanes`` of them, lane ``l`` being row ``l``.
 
     What surrounds it declares ``row<map>_start`` and ``row<map>_stride`` of the first row, and the array
