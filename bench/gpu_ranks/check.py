@@ -61,7 +61,7 @@ class Rank:
         count = int(cupy.cuda.runtime.getDeviceCount())
         self.device = CudaDevice(self.local % count)
         self.program = self.device.compile(TEXT, SYMBOLS, "gpu_ranks")
-        self.courier = CudaTransferQueue(self.device)
+        self.transfer_queue = CudaTransferQueue(self.device)
         self.busy = self.device.allocate(8 * WORK_ITEMS)
         self.found["gpus"] = self.world.allgather(f"{self.device.number}: {self.device.describe()}")
         self.found["mpi"] = self.mpi.Get_library_version().split("\n")[0].strip("\0 ")
@@ -188,15 +188,15 @@ class Halo:
 
     def send_host(self) -> None:
         """Begin the way over the host."""
-        self.rank.courier.down(*self.out.values())
+        self.rank.transfer_queue.down(*self.out.values())
 
     def receive_host(self) -> None:
         """End the way over the host."""
-        courier = self.rank.courier
-        courier.wait()
+        transfer_queue = self.rank.transfer_queue
+        transfer_queue.wait()
         self.carry("host")
-        courier.up(*self.into.values())
-        courier.join()
+        transfer_queue.up(*self.into.values())
+        transfer_queue.join()
 
     def host(self) -> None:
         """Exchange over the host."""

@@ -214,7 +214,7 @@ class Device(ABC):
         raise NotImplementedError(f"{self.name} runs no generated code")
 
     def transfer_queue(self) -> TransferQueue | None:
-        """Return a new courier for messages; None where messages lie in memory of the host anyway."""
+        """Return a new queue of transfers for messages; None where messages lie in memory of the host anyway."""
         return None
 
     def reset_call(self, words: npt.NDArray[np.int64]) -> Call:

@@ -120,7 +120,7 @@ class TransferQueue(ABC):
         self._forked = False
 
     def close(self) -> None:
-        """Wait for what is on its way; the courier is not used any more."""
+        """Wait for what is on its way; the queue is not used any more."""
         self.wait()
         self.join()
 

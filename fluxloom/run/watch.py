@@ -139,7 +139,7 @@ class Reduction:
         ]
         self._starts = [start for names, start, _ in starts if names]
         self._chains: dict[int, Chain] = {}
-        self._courier = None if context.distributed else context.device.courier()
+        self._courier = None if context.distributed else context.device.transfer_queue()
         self._kept: list[Dat] = []
         self._copies: list[Loop] = []
         if self._courier is not None:

@@ -290,7 +290,8 @@ CASES: dict[str, Small] = {
         DIFFUSION, ("conductivity = 0.1", "conductivity = 0.2"), target=DT, start=(HILL, 'scalar = "1 / (x - x)"'),
     ),
     "lattice": Small(
-        LATTICE, ("viscosity = 0.05", "viscosity = 0.04"), target=(SPEED, f"{SPEED}\nlook = 1\nsteady = {{residual}}"),
+        LATTICE, ("viscosity = 0.05", "viscosity = 0.04"),
+        target=(SPEED, f"{SPEED}\nresidual_interval = 1\nsteady = {{residual}}"),
         too_long=(SPEED, "lattice_velocity = {length}"), stable=0.1, start=(SINE, 'velocity_x = "1 / (x - x)"'),
         fields="final.vti",
     ),

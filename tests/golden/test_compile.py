@@ -132,7 +132,7 @@ import sys
 from pathlib import Path
 import cupy
 from cupy.cuda import nvrtc
-from fluxloom.device import cuda_program
+from fluxloom.device.cuda import program as cuda_program
 from fluxloom_lab.formats.row_grouped import RowGroupedCSR
 headers = cuda_program._header_folders(cupy, nvrtc.getVersion()[0])
 for contract, path in zip((True, False), sys.argv[2:]):

@@ -281,7 +281,7 @@ def test_verify_refuses(capfd: pytest.CaptureFixture[str]) -> None:
 def test_solvers_that_know_one_rank(
     case: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(AirfoilApplication, "ranked", False)
+    monkeypatch.setattr(AirfoilApplication, "distributed", False)
     case.write_text(CASE.replace("threads = 1", 'ranks = "cpu*2"'))
     assert main(["run", str(case), "-o", str(case.parent / "out")]) == 2
     assert capfd.readouterr().err == "error: the solver airfoil does not run on several ranks\n"

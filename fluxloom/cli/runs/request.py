@@ -71,7 +71,7 @@ def check_ranks(file: str, case: CaseModel, application: Application, ranks: int
             f"--threads does not count where {file} says ranks = {case.run.ranks!r}: write the threads behind the "
             "colon, as in cpu:2*4, or give --device too"
         )
-    if ranks > 1 and not getattr(application, "ranked", False):
+    if ranks > 1 and not getattr(application, "distributed", False):
         raise CaseError(f"the solver {application.name} does not run on several ranks")
     if ranks > 1 and case.run.tune == "startup":
         raise CaseError("run.tune: tuning at the start is for one rank; leave the key out")

@@ -159,7 +159,7 @@ class CudaDevice(CudaGpu):
             return CudaSequencer(self, calls)
 
     def transfer_queue(self) -> CudaTransferQueue:
-        """Return a new courier for messages."""
+        """Return a new queue of transfers for messages."""
         return CudaTransferQueue(self)
 
     def reset_call(self, words: npt.NDArray[np.int64]) -> Call:

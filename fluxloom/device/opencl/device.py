@@ -175,7 +175,7 @@ class OpenClDevice(OpenClQueue):
         return OpenClSequencer(self, calls)
 
     def transfer_queue(self) -> OpenClTransferQueue:
-        """Return a new courier for messages."""
+        """Return a new queue of transfers for messages."""
         return OpenClTransferQueue(self)
 
     def reset_call(self, words: npt.NDArray[np.int64]) -> Call:

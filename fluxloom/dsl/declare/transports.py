@@ -94,7 +94,7 @@ class Transport(ABC):
 
 
 class HostTransport(Transport):
-    """Through host memory: the messages lie there, or a courier copies them there and back beside the kernels."""
+    """Through host memory: the messages lie there, or are copied there and back beside the kernels."""
 
     name = "host"
 

@@ -31,7 +31,7 @@ def whole_rise(rise: Read, outlet: Read, whole: Write):
 def lift(k: Read, tau: Read, tau_own: Read, g: Read, g_own: Read, free: Read, dt: Read, b: RW):
     """``b_I = b_I - sum_J H_IJ (g_J - g_I)``, ``H_IJ = (tau_IJ + dt / 2) L_IJ``, where the pressure is free.
 
-    ``H`` is that of `fluxloom.fe.edges.flow.fill`; ``k[j] = L_IJ``.
+    ``H`` is that of `fluxloom.fe.edges.flow.assemble_pressure`; ``k[j] = L_IJ``.
     """
     total = 0.0
     for j in range(len(k)):

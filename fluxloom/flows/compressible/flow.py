@@ -159,7 +159,7 @@ class Compressible(Flow):
     >>> flow = fl.Compressible("naca0012.su2", boundaries=ends, stream=stream)
     """
 
-    remembers = ("_first", "_residual", "_fixed", "_bad", "_last", "_begun")
+    remembers = ("_first", "_residual", "_clipped_faces", "_clipped_cells", "_last", "_begun")
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ class ShallowGeometry:
     dtype
         Of the results.
     gradients
-        Whether what slopes need is wanted too.
+        Whether what gradients need is wanted too.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class ShallowGeometry:
     arms: Dat
     boundary_arms: Dat
 
-    def __init__(self, mesh: Mesh, *, dtype: npt.DTypeLike = "float64", slopes: bool = True) -> None:
+    def __init__(self, mesh: Mesh, *, dtype: npt.DTypeLike = "float64", gradients: bool = True) -> None:
         self._mesh, self._dtype = mesh, dtype
         corners = _padded(mesh.cell_nodes, "corners")
         self.shape = self._dat(mesh.cells, 2, "shape")
@@ -68,7 +68,7 @@ class ShallowGeometry:
         Loop(unit_normals, mesh.boundary, mesh.boundary_normals, self.boundary)()
         areas = mesh.volumes.read().astype(np.float64)
         self.total_area = float(mesh.context.comm.reduce(np.array([areas.sum()]), "sum")[0])
-        if slopes:
+        if gradients:
             self._add_gradients(corners.legs)
 
     def _add_gradients(self, sides: int) -> None:

@@ -98,7 +98,7 @@ class SectorLoops:
     """
 
     def __init__(self, flow: ResidualFlow) -> None:
-        self.flow, add_coriolis = flow, flow.volumes.add_coriolis
+        self.flow, add_coriolis = flow, flow.volumes.turned
         self.present = add_coriolis is not None
         if add_coriolis is None:
             return

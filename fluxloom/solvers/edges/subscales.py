@@ -163,7 +163,8 @@ class _StaticSubscales:
         return [
             Loop(edge_flow.relaxation, loops.points, loops.hat, loops.nu, loops.size, loops.step_length, tau,
                  d=loops.dimension, factor=loops.scheme.pressure, name="relaxation", **loops.scheme.times),
-            Loop(edge_flow.fill, loops.points, loops.stiffness[rows], *loops.both(tau, free), loops.step_length,
+            Loop(edge_flow.assemble_pressure, loops.points, loops.stiffness[rows], *loops.both(tau, free),
+                 loops.step_length,
                  loops.matrix.values[rows], loops.diagonal, name="edges.fill"),
             ends,
             loops.gather(edge_flow.continuity, *loops.both(loops.hat, loops.p, tau, loops.slope), free, loops.b),

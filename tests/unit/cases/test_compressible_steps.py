@@ -57,9 +57,11 @@ residual_drop = 1e-9
 iterations = 200
 threads = 1
 """
-IMPLICIT = CASE.replace("drop = 1e-9", 'drop = 1e-9\nintegrator = "implicit"\n[implicit]\ncfl = 20.0\nkrylov = 12')
+IMPLICIT = CASE.replace(
+    "residual_drop = 1e-9", 'residual_drop = 1e-9\nintegrator = "implicit"\n[implicit]\ncfl = 20.0\nkrylov = 12'
+)
 MULTIGRID = CASE.replace(
-    "drop = 1e-9", 'drop = 1e-7\nintegrator = "multigrid"\n[multigrid]\nlevels = 2\nstart = 2'
+    "residual_drop = 1e-9", 'residual_drop = 1e-7\nintegrator = "multigrid"\n[multigrid]\nlevels = 2\nstart = 2'
 )
 TURNING = """
 [rotation]
@@ -143,7 +145,7 @@ def test_multigrid(tmp_path: Path) -> None:
 
 def test_ramp(tmp_path: Path) -> None:
     """The CFL number grows by equal amounts; in time the steps do, and still hit the end."""
-    growing = CASE.replace("drop = 1e-9", "cfl = 0.8\nramp = 4\ncfl_start = 0.4")
+    growing = CASE.replace("residual_drop = 1e-9", "cfl = 0.8\nramp = 4\ncfl_start = 0.4")
     runner = run(growing.replace("iterations = 200", "iterations = 7"), tmp_path, 7)
     assert runner.history.column("cfl")[1:] == pytest.approx([0.4, 0.5, 0.6, 0.7, 0.8, 0.8, 0.8])
     runner = run(growing.replace("ramp = 4", "ramp = 4\nend = 2e-3"), tmp_path / "time")
@@ -154,7 +156,7 @@ def test_ramp(tmp_path: Path) -> None:
 
 def test_steps_that_double_hit_the_end(tmp_path: Path) -> None:
     """The step before the last may be less than half of what comes next."""
-    text = CASE.replace("drop = 1e-9", "cfl = 0.8\nramp = 1\ncfl_start = 0.01\nend = 1e-4")
+    text = CASE.replace("residual_drop = 1e-9", "cfl = 0.8\nramp = 1\ncfl_start = 0.01\nend = 1e-4")
     runner = run(text, tmp_path)
     assert runner.flow.solver.time == 1e-4
 
@@ -184,23 +186,23 @@ def test_walls_that_turn_with_the_mesh(tmp_path: Path) -> None:
         (IMPLICIT, "krylov = 12", "krylov = 1.5", "implicit.krylov: must be a whole number, got 1.5"),
         (IMPLICIT, '"implicit"', '"implizit"', "time.integrator: unknown value \"implizit\"; did you mean 'implicit'?"),
         (IMPLICIT, 'integrator = "implicit"', "", '[implicit] is there but time.integrator is "explicit"'),
-        (IMPLICIT, "drop = 1e-9", "end = 1.0", 'time.end: integrator = "implicit" makes steps towards a steady'),
-        (IMPLICIT, "drop = 1e-9", "cfl = 2.0", "time: cfl is of explicit steps"),
-        (IMPLICIT, "drop = 1e-9", "ramp = 3", 'time: ramp is of integrator = "explicit"'),
+        (IMPLICIT, "residual_drop = 1e-9", "end = 1.0", 'time.end: integrator = "implicit" makes steps towards a'),
+        (IMPLICIT, "residual_drop = 1e-9", "cfl = 2.0", "time: cfl is of explicit steps"),
+        (IMPLICIT, "residual_drop = 1e-9", "ramp = 3", 'time: ramp is of integrator = "explicit"'),
         (IMPLICIT, "[history]", '[scheme]\ntime = "rk5"\n[history]', "scheme.time is of explicit steps"),
         (MULTIGRID, "levels = 2", 'cycle = "X"', "multigrid.cycle: unknown cycle 'X'"),
         (MULTIGRID, "levels = 2", "sweeps = 0", "multigrid.smoother: sweeps: sweeps is 0"),
         (MULTIGRID, "levels = 2", 'cfl = 3.0\nsmoother = "stages"', "multigrid.smoother: stages: no key 'cfl'"),
-        (MULTIGRID, "drop = 1e-7", "drop = 1e-7\ncfl = 1.0", "time.cfl is of explicit steps: leave it out, give mult"),
+        (MULTIGRID, "residual_drop = 1e-7", "residual_drop = 1e-7\ncfl = 1.0", "time.cfl is of explicit steps: leave"),
         (MULTIGRID, "levels = 2", "levels = 0", "multigrid: no coarse level"),
         (MULTIGRID, "levels = 2", 'walls = ["ymn"]', "multigrid: agglomeration: no patch 'ymn'; did you mean 'ymin'?"),
         (MULTIGRID, "levels = 2", "grouping = { pases = 1 }", "did you mean 'passes'?"),
         (MULTIGRID, "start = 2", "start = 2\n[implicit]", '[implicit] is there but time.integrator is "multigrid"'),
-        (CASE, "drop = 1e-9", "ramp = 3", "time: ramp is there but cfl_start is not"),
-        (CASE, "drop = 1e-9", "cfl_start = 0.1", "time: cfl_start is there but ramp is not"),
-        (CASE, "drop = 1e-9", "ramp = 3\ncfl_start = 1.0", "time: cfl_start (1) is more than cfl (0.8)"),
-        (CASE, "drop = 1e-9", "dt = 0.1", "time: dt is of steps in time: give end"),
-        (CASE, "drop = 1e-9", "end = 1.0\ndt = 5.0", "time.dt: steps of 5 are longer than cfl = 0.8 allows, 0.0"),
+        (CASE, "residual_drop = 1e-9", "ramp = 3", "time: ramp is there but cfl_start is not"),
+        (CASE, "residual_drop = 1e-9", "cfl_start = 0.1", "time: cfl_start is there but ramp is not"),
+        (CASE, "residual_drop = 1e-9", "ramp = 3\ncfl_start = 1.0", "time: cfl_start (1) is more than cfl (0.8)"),
+        (CASE, "residual_drop = 1e-9", "dt = 0.1", "time: dt is of steps in time: give end"),
+        (CASE, "residual_drop = 1e-9", "end = 1.0\ndt = 5.0", "time.dt: steps of 5 are longer than cfl = 0.8 allows"),
         (CASE, '"slip"', '"slip"\nvelocity = "mesh"', 'boundary.ymin.velocity = "mesh": the mesh does not turn'),
         (CASE, '"slip"', '"slip"\nvelocity = "mash"', "boundary.ymin.velocity: must be a number, a formula or a table"),
         (CASE, '"far-field"', '"velocity-inlet"\ndensity = 1.0\nvelocity = "mesh"', 'velocity = "mesh" is of walls'),

@@ -80,7 +80,7 @@ def ran(path: Path, out: Path, steps: int) -> FlowRun[Staggered]:
 def test_channel(channel: Write) -> None:
     """Poiseuille's flow: the pressure falls by ``8 nu`` a length, and friction takes what it pushes."""
     assert "staggered" in applications().names()
-    runner = advanced(build(channel(("look = 2", "look = 1"))), 150)
+    runner = advanced(build(channel(("residual_interval = 2", "residual_interval = 1"))), 150)
     assert runner.residual() < 1e-2
     p = runner.fields()["p"].reshape(6, 12)
     assert (p[3, 9] - p[3, 3]) == pytest.approx(-0.8, rel=0.05)

@@ -52,7 +52,7 @@ def device(cupy: LateCupy) -> CudaDevice:
 
 def make(device: CudaDevice, symbol: str, target: CudaBuffer, source: CudaBuffer, value: int = 0) -> Call:
     """Return the call of one kernel."""
-    program = device.compile("fl_add fl_put", ["fl_add", "fl_put"], "courier")
+    program = device.compile("fl_add fl_put", ["fl_add", "fl_put"], "transfer_queue")
     words = np.array([target.device(write=True), source.device(), value], dtype=np.int64)
     return Call(symbol, program, words, (Launch(symbol, N, 32),), [target, source])
 

@@ -43,7 +43,7 @@ def device() -> OpenClDevice:
 
 def make(device: OpenClDevice, symbol: str, target: OpenClBuffer, source: OpenClBuffer, value: int = 0) -> Call:
     """Return the call of one kernel."""
-    program = device.compile(TEXT, ["fl_put", "fl_late"], "courier")
+    program = device.compile(TEXT, ["fl_put", "fl_late"], "transfer_queue")
     words = np.array([target.device(write=True), source.device(), value, N], dtype=np.int64)
     return Call(symbol, program, words, (Launch(symbol, N, 64),), [target, source])
 

@@ -210,7 +210,7 @@ def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(LoopError, match="a Watcher already watches"), lazy(case.ctx):
         pass
     case.ctx.observer = None
-    monkeypatch.setattr(type(case.ctx), "ranked", True)
+    monkeypatch.setattr(type(case.ctx), "distributed", True)
     with pytest.raises(LoopError, match="different moments"), lazy(case.ctx):
         pass
 

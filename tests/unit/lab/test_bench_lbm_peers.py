@@ -12,7 +12,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.unit.test_bench_lbm import little, silent
 
 from fluxloom.core.errors import CaseError, DeviceUnavailable, FluxloomError
 from fluxloom_lab.bench.boxes.lattice import LbmBench
@@ -20,6 +19,7 @@ from fluxloom_lab.bench.boxes.lbm_choice import Choice
 from fluxloom_lab.bench.boxes.lbm_flow import VISCOSITY
 from fluxloom_lab.peers import lbm_peers
 from fluxloom_lab.peers.lbm_peers import PEERS, find_python, peer_rows, told
+from tests.unit.lab.test_bench_lbm import little, silent
 
 CASE: dict[str, Any] = {"shape": (8, 16, 4), "steps": 10}
 SCRIPT = """

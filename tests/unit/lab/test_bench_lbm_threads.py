@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.test_bench_lbm import little, silent
 
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.declare.schedule import Schedule
@@ -17,6 +16,7 @@ from fluxloom_lab.bench.boxes import lbm_threads
 from fluxloom_lab.bench.boxes.lattice import LbmBench
 from fluxloom_lab.bench.boxes.lbm_choice import Choice, LbmOptions
 from fluxloom_lab.bench.boxes.lbm_threads import child_words, numbers_of_threads, sweep_threads
+from tests.unit.lab.test_bench_lbm import little, silent
 
 
 def test_numbers() -> None:

@@ -65,7 +65,7 @@ class Batch:
         down = [near.stage(stage, pinned) for stage in program.part("reduction", low)]
         up = [near.stage(stage, pinned) for stage in program.part("substitution", low)]
         self.box: DeviceArray | None = None
-        self.courier = None
+        self.transfer_queue = None
         self.middle: Steps | None = None
         if split >= program.levels:
             whole = [*around.before, *down, *up, *around.after]
@@ -84,7 +84,7 @@ class Batch:
         ends = [far.move(columns, there, back=back) for back in (True, False)]
         self.middle = Steps(far.device, [ends[0], *inside, ends[1]])
         self.box, self._there = box, there
-        self.courier = near.device.courier() if isinstance(box.buffer, RemoteBuffer) else None
+        self.transfer_queue = near.device.transfer_queue() if isinstance(box.buffer, RemoteBuffer) else None
 
     @property
     def moved(self) -> int:
@@ -94,16 +94,16 @@ class Batch:
     def begin(self) -> None:
         """Ask the near device for the low levels of the reduction, and for the box."""
         self.first()
-        if self.courier is not None and self.box is not None:
+        if self.transfer_queue is not None and self.box is not None:
             assert isinstance(self.box.buffer, RemoteBuffer)
-            self.courier.down(self.box.buffer)
+            self.transfer_queue.down(self.box.buffer)
 
     def work(self) -> None:
         """Wait for the box and run the high levels."""
         if self.box is None or self.middle is None:
             return
-        if self.courier is not None:
-            self.courier.wait()
+        if self.transfer_queue is not None:
+            self.transfer_queue.wait()
         self.box.host()
         self.middle()
         self.middle.device.synchronize()
@@ -113,10 +113,10 @@ class Batch:
         if self.box is None or self.last is None:
             return
         self.box.host(write=True)
-        if self.courier is not None:
+        if self.transfer_queue is not None:
             assert isinstance(self.box.buffer, RemoteBuffer)
-            self.courier.up(self.box.buffer)
-            self.courier.join()
+            self.transfer_queue.up(self.box.buffer)
+            self.transfer_queue.join()
         self.last()
 
     def __call__(self) -> None:
