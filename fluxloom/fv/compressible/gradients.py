@@ -57,15 +57,15 @@ def least_share(top, below, v, a, b):
 
 
 @func
-def unlimited_part(way, rough, most, d):
+def unlimited_part(way, k_cubed, most, d):
     """Return the part of the square of a flow's size below which changes towards a face are not limited.
 
-    ``min(rough |v|^3, most)`` with the cell-to-face vector ``v``: ``(K h)^3`` of Venkatakrishnan.
+    ``min(k_cubed |v|^3, most)`` with the cell-to-face vector ``v``: ``(K h)^3`` of Venkatakrishnan.
     """
     size = 0.0
     for k in range(d):
         size += way[k] * way[k]
-    return min(rough * size * sqrt(size), most)
+    return min(k_cubed * size * sqrt(size), most)
 
 
 @func
@@ -116,7 +116,7 @@ def reached_along(w, near, ways, push, d):
 @kernel
 def limited_gradients(
     w: Read, near: Read, weights: Read, ways: Read, scale: Read, gradient: Write, phi: Write,
-    *, nv: Const[int], d: Const[int], limiter: Const[Limiter], faces: Const[int], wide: Const[int], rough: float,
+    *, nv: Const[int], d: Const[int], limiter: Const[Limiter], faces: Const[int], wide: Const[int], k_cubed: float,
     most: float,
 ):  # fmt: skip
     """`gradients`, and the limiter value of each that keeps values at faces between those around.
@@ -126,7 +126,7 @@ def limited_gradients(
     axes.
 
     ``ways`` are the cell-to-face vectors, 0 to faces of a boundary, which do not count, nor does what is there. Squares
-    of changes below ``rough h^3`` of ``scale``, the square of the size of each component, are not limited, with ``h``
+    of changes below ``k_cubed h^3`` of ``scale``, the square of the size of each component, are not limited, with ``h``
     twice the way to the face, at most below the part ``most`` (Venkatakrishnan). Nor are changes that are small beside
     the range of values around the cell (`fluxloom.fv.gradients.limiters.minor`). The least of the faces' values is
     found as a fraction: one division a component. ``faces`` are the most that a row has, with ``wide`` 1, where
@@ -153,7 +153,7 @@ def limited_gradients(
             square[0] = 0.0
         elif wide == 0:
             place = j
-        rest = unlimited_part(ways[j], rough, most, d) if limiter.has_threshold else 0.0
+        rest = unlimited_part(ways[j], k_cubed, most, d) if limiter.has_threshold else 0.0
         for v in range(nv):
             change = 0.0
             for k in range(d):
@@ -186,7 +186,7 @@ def limited_gradients(
 @kernel
 def limited_gradients_of_few(
     w: Read, near: Read, weights: Read, ways: Read, scale: Read, gradient: Write, phi: Write,
-    *, nv: Const[int], d: Const[int], limiter: Const[Limiter], faces: Const[int], rough: float, most: float,
+    *, nv: Const[int], d: Const[int], limiter: Const[Limiter], faces: Const[int], k_cubed: float, most: float,
 ):  # fmt: skip
     """`limited_gradients` of cells with at most some faces, by work items: ``phi_v = min_f phi(g_v . v_f)``.
 
@@ -219,7 +219,7 @@ def limited_gradients_of_few(
         below[v] = 1.0
     for i in range(faces):
         if i < len(near):
-            rest = unlimited_part(ways[i], rough, most, d) if limiter.has_threshold else 0.0
+            rest = unlimited_part(ways[i], k_cubed, most, d) if limiter.has_threshold else 0.0
             square = 0.0
             for v in range(nv):
                 change = 0.0

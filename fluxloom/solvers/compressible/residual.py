@@ -403,9 +403,9 @@ class ResidualLoops:
             kernel, more = limited_gradients_of_few, {}
         limiter = flow.scheme.limiter
         assert limiter is not None
-        eps2, most = limiter.threshold(flow.length)
+        k_cubed, most = limiter.threshold(flow.length)
         return Loop(kernel, flow.elements, w, w[self.around], self.weights, self.ways, flow.scale, flow.gradient, share,
-                    limiter=limiter, eps2=eps2, most=most, faces=self.faces, name="limited_gradients", **more,
+                    limiter=limiter, k_cubed=k_cubed, most=most, faces=self.faces, name="limited_gradients", **more,
                     **self.common)  # fmt: skip
 
     def renewal(self, w: Dat, weight: float) -> list[Loop]:

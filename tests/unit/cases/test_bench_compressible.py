@@ -33,8 +33,8 @@ class Memory:
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let rounds be of moments, and the memory be known: what they measure is not looked at."""
-    for module in ("rounds", "compressible_table"):
-        monkeypatch.setattr(f"fluxloom_lab.bench.flows.{module}.meter_for", lambda *_: Memory())
+    for module in ("rounds", "flows.compressible_table"):
+        monkeypatch.setattr(f"fluxloom_lab.bench.{module}.meter_for", lambda *_: Memory())
     monkeypatch.setattr("fluxloom_lab.bench.flows.compressible_table._ROUND_SECONDS", 1e-4)
 
 

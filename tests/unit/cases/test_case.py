@@ -66,7 +66,7 @@ def test_integers_serve_as_numbers(case_file: Write) -> None:
         ("threads = 1", "[output]\nformat = \"vtkhd\"", 17,
          "output.format: unknown format 'vtkhd'; did you mean 'vtkhdf'? (allowed: auto"),
         ("threads = 1", "[output]\nformat = \"su2\"", 17, "output.format: unknown format 'su2'"),
-        ("threads = 1", "[output]\nformat = \"vtu\"\nvtk = \"vtu\"", 16, "output: give only one of vtk and format"),
+        ("threads = 1", "[output]\nformat = \"vtu\"\nvtk = \"vtu\"", 16, "output: vtk is called format now"),
         ('name = "tiny"', "name = 3", 3, 'case.name: must be text in quotes ("..."), got 3; write "3"'),
         ('solver = "airfoil"', 'solver = "airfol"', 4, "unknown solver 'airfol'; did you mean 'airfoil'? (allowed: "),
         ('solver = "airfoil"', 'solvr = "airfoil"', 2, "case.solver: the key is missing; is it misspelt as 'solvr'?"),

@@ -104,7 +104,7 @@ def test_free_stream_at_the_start(stream: Write) -> None:
 
 def test_steady_end(stream: Write) -> None:
     """A run ends when the residual has dropped so far."""
-    runner = build(stream(("[run]", "[time]\ndrop = 0.5\n[run]")))
+    runner = build(stream(("[run]", "[time]\nresidual_drop = 0.5\n[run]")))
     while not runner.finished and runner.flow.solver.steps < 100:
         advanced(runner, 1)
     assert runner.residual() < 0.5
@@ -382,7 +382,7 @@ def test_mended_states_are_counted(stream: Write) -> None:
         ([("[run]", '[scheme]\nlimiter = "none"\nsmoothness = 2.0\n[run]')], "smoothness is called limiter.smoothness"),
         ([("[run]", '[scheme]\nflux = { type = "hllc", entropy_fix = 0.2 }\n[run]')], "hllc: no key 'entropy_fix'"),
         ([("[run]", '[scheme]\nturbulence = "spalart-allmaras"\n[run]')], "needs gas.viscosity"),
-        ([("[run]", "[time]\nend = 1.0\ndrop = 1e-3\n[run]")], "give only one of them"),
+        ([("[run]", "[time]\nend = 1.0\nresidual_drop = 1e-3\n[run]")], "give only one of them"),
         ([("mach = 0.5", "mach = 0.5\nreynolds = 100.0")], "flow.reynolds needs gas.viscosity"),
         ([("mach = 0.5", "mach = 0.5\nbeta = 3.0")], "beta = 0 in 2 dimensions"),
         ([("mach = 0.5", 'mach = 0.5\nup = "z"')], 'flow.up: "z" is no axis'),

@@ -107,8 +107,8 @@ def test_arrays_and_tables_within_a_table() -> None:
 def test_numbers_of_the_smoother_by_their_keys_of_before() -> None:
     """They were those of the table, one for all smoothers."""
     for given, wanted in (
-        ({"cfl": 3.0, "sweeps": 4}, ImplicitSmoother(3.0, 4)),
-        ({"smoother": "stages", "coarse_cfl": 1.5}, ExplicitSmoother(1.5)),
+        ({"smoother": {"type": "sweeps", "cfl": 3.0, "sweeps": 4}}, ImplicitSmoother(3.0, 4)),
+        ({"smoother": {"type": "stages", "coarse_cfl": 1.5}}, ExplicitSmoother(1.5)),
         ({"smoother": {"type": "sweeps", "sweeps": 1}}, ImplicitSmoother(sweeps=1)),
     ):
         assert strategy_of(Multigrid, MultigridTable.model_validate(given)).smoother == wanted
@@ -191,8 +191,8 @@ def test_walls_that_turn_with_the_mesh(tmp_path: Path) -> None:
         (IMPLICIT, "residual_drop = 1e-9", "ramp = 3", 'time: ramp is of integrator = "explicit"'),
         (IMPLICIT, "[history]", '[scheme]\ntime = "rk5"\n[history]', "scheme.time is of explicit steps"),
         (MULTIGRID, "levels = 2", 'cycle = "X"', "multigrid.cycle: unknown cycle 'X'"),
-        (MULTIGRID, "levels = 2", "sweeps = 0", "multigrid.smoother: sweeps: sweeps is 0"),
-        (MULTIGRID, "levels = 2", 'cfl = 3.0\nsmoother = "stages"', "multigrid.smoother: stages: no key 'cfl'"),
+        (MULTIGRID, "levels = 2", 'smoother = { type = "sweeps", sweeps = 0 }', "smoother: sweeps: sweeps is 0"),
+        (MULTIGRID, "levels = 2", "cfl = 3.0", "multigrid: cfl is called smoother.cfl now"),
         (MULTIGRID, "residual_drop = 1e-7", "residual_drop = 1e-7\ncfl = 1.0", "time.cfl is of explicit steps: leave"),
         (MULTIGRID, "levels = 2", "levels = 0", "multigrid: no coarse level"),
         (MULTIGRID, "levels = 2", 'walls = ["ymn"]', "multigrid: agglomeration: no patch 'ymn'; did you mean 'ymin'?"),

@@ -35,7 +35,7 @@ class Memory:
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let rounds be of moments, and the memory be known: what they measure is not looked at."""
     for module in ("les", "les_products"):
-        monkeypatch.setattr(f"fluxloom_lab.bench.{module}.meter_for", lambda *_: Memory())
+        monkeypatch.setattr(f"fluxloom_lab.bench.flows.{module}.meter_for", lambda *_: Memory())
     monkeypatch.setattr("fluxloom_lab.bench.flows.les.meter_of_size", lambda *_: Memory(30.0, 20.0))
     monkeypatch.setattr("fluxloom_lab.bench.flows.les_kernels._ROUND_SECONDS", 1e-4)
     monkeypatch.setattr("fluxloom_lab.bench.rounds._ROUND_SECONDS", 1e-4)

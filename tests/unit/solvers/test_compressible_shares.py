@@ -174,9 +174,9 @@ def test_reference_follows_the_same_way() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"relax_below": 1.5}, "settle: from 0 to 1"),
-        ({"relaxation": float("nan")}, "follow: from 0 to 1"),
-        ({"freeze_below": -0.1}, "freeze: from 0 to 1"),
+        ({"relax_below": 1.5}, "relax_below: from 0 to 1"),
+        ({"relaxation": float("nan")}, "relaxation: from 0 to 1"),
+        ({"freeze_below": -0.1}, "freeze_below: from 0 to 1"),
         ({"patience": 1.5}, "patience is a whole number"),
         ({"relaxation": 0.0}, "relaxation is 0"),
     ],
