@@ -517,7 +517,7 @@ expression = "1.5 * exp(-((x - 5e3) / 1.2e3)**2 - ((y - 7.5e3) / 3.6e3)**2)"
 manning = 0.025
 [boundary.xmin]
 type = "incident"
-expression = "0.1 * sin(t / 30)"
+surface = "0.1 * sin(t / 30)"
 every = 5.0
 [boundary.ymin]
 type = "incident"
@@ -573,7 +573,7 @@ CASES: dict[str, Case] = {
     "staggered": (STAGGERED, {}, 10),
     "staggered kept mean": (STAGGERED_CHANNEL, {}, 10),
     "staggered runge-kutta": (STAGGERED_CHANNEL, {"time.scheme": "runge-kutta"}, 10),
-    "staggered one projection": (STAGGERED_CHANNEL, {"time.scheme": "runge-kutta", "time.projection": "step"}, 10),
+    "staggered one projection": (STAGGERED_CHANNEL, {"time.scheme": {"type": "runge-kutta", "projection": "step"}}, 10),
     "incompressible scalar": (CHANNEL, {}, 12),
     "incompressible end": (CHANNEL, {"time.end": 0.4}, 100),
     "incompressible runge-kutta": (CHANNEL, {"time.scheme": "runge-kutta"}, 12),

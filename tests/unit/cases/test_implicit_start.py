@@ -24,9 +24,8 @@ nx = 4
 ny = {cells}
 periodic = [["xmin", "xmax"]]
 [gas]
-viscosity = "constant"
+viscosity = {{ type = "constant", mu = {mu} }}
 constant = 287.0
-mu = {mu}
 prandtl = 0.72
 [flow]
 mach = 0.5

@@ -68,8 +68,7 @@ nx = 4
 ny = 16
 periodic = [["xmin", "xmax"]]
 [gas]
-viscosity = "constant"
-mu = 1.0
+viscosity = { type = "constant", mu = 1.0 }
 [flow]
 mach = 0.5
 temperature = 300.0

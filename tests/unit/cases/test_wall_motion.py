@@ -111,8 +111,7 @@ GAS = """
 [gas]
 gamma = 1.4
 constant = 1.0
-viscosity = "constant"
-mu = 0.1
+viscosity = { type = "constant", mu = 0.1 }
 [initial]
 density = "1"
 pressure = "1"
