@@ -36,8 +36,7 @@ file = "{file}"
 
 [gas]
 constant = 1.0
-viscosity = "constant"
-mu = 0.01
+viscosity = { type = "constant", mu = 0.01 }
 
 [flow]
 mach = 0.3
