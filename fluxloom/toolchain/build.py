@@ -26,7 +26,7 @@ from typing import Any
 
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CompileError, FluxloomError
-from fluxloom.toolchain.cache import Cache, content_digest, disk_error, is_sealed, open_cache, seal
+from fluxloom.toolchain.cache import Cache, content_digest, disk_error, open_cache
 from fluxloom.toolchain.compiler import (
     LONG_FUNCTION,
     Compiler,
@@ -36,6 +36,7 @@ from fluxloom.toolchain.compiler import (
     report_flags,
     run_command,
 )
+from fluxloom.toolchain.trust import Entry
 
 __all__ = ["Library", "load_library", "nameless", "renaming", "vectorised_lines"]
 
@@ -71,6 +72,8 @@ def renaming(text: str, other: str) -> dict[str, str]:
 
 _LAYOUT = "1"  # of cache entries; another number makes old entries void
 _LOG_LINES = 40
+_DIGITS = 40
+"""Of the digest, in the names of entries."""
 _NO_SPACE = (
     "No space left on device",
     "Disk quota exceeded",
@@ -104,7 +107,7 @@ class Library(ctypes.CDLL):
 
     def __init__(
         self,
-        path: Path,
+        entry: Entry,
         *,
         source_path: Path,
         digest: str,
@@ -113,8 +116,8 @@ class Library(ctypes.CDLL):
         report: str,
         renamed: Mapping[str, str],
     ) -> None:
-        super().__init__(str(path))
-        self.path = path
+        super().__init__(entry.place)
+        self.path = entry.path
         self.source_path = source_path
         self.digest = digest
         self.flags = flags
@@ -159,7 +162,7 @@ class _Job:
     @property
     def stem(self) -> str:
         """Name of the entry's files, without their endings."""
-        return f"{self.name}-{self.digest[:40]}"
+        return f"{self.name}-{self.digest[:_DIGITS]}"
 
     @cached_property
     def alias(self) -> str:
@@ -211,7 +214,7 @@ def load_library(
     compiler = find_compiler() if compiler is None else compiler
     if flags is None:
         flags = compile_flags(compiler, contract=contract, vector_width=vector_width)
-    digest = content_digest([_LAYOUT, source, compiler.identity, *flags])
+    digest = _digest(source, compiler, flags)
     job = _Job(source, re.sub(r"[^\w-]", "_", name, flags=re.ASCII), tuple(flags), compiler, cache, digest)
     library = _load_cached(job, job.stem, report)
     if library is None:
@@ -221,17 +224,29 @@ def load_library(
     return library
 
 
+def _digest(source: str, compiler: Compiler, flags: Sequence[str]) -> str:
+    """Return the digest of all that compiled code depends on."""
+    return content_digest([_LAYOUT, source, compiler.identity, *flags])
+
+
 def _load_cached(job: _Job, stem: str, report: bool) -> Library | None:
-    """Load an entry of the cache; None when it is missing, damaged, or lacks the report."""
-    path, source = job.cache.find(f"{stem}.so"), job.cache.find(f"{stem}.c")
-    text = job.cache.find(f"{stem}.vec") if report else None
-    if path is None or source is None or (report and text is None) or not is_sealed(path):
+    """Load an entry of the cache; None when it is missing, not sealed by this user, or lacks the report."""
+    source, text = job.cache.find(f"{stem}.c"), job.cache.find(f"{stem}.vec") if report else None
+    if source is None or (report and text is None) or (entry := job.cache.entry(f"{stem}.so")) is None:
         return None
     try:
-        renamed = {} if stem == job.stem else renaming(job.source, source.read_text(encoding="utf-8"))
-        return _open(job, path, source, compiled=False, report="" if text is None else _text(text), renamed=renamed)
+        renamed = {} if stem == job.stem else _names_in(job, stem, source)
+        return _open(job, entry, source, compiled=False, report="" if text is None else _text(text), renamed=renamed)
     except (OSError, ValueError):
         return None
+
+
+def _names_in(job: _Job, stem: str, source: Path) -> dict[str, str]:
+    """Return what the names of a job are in another source; a ValueError where that is not the one of the entry."""
+    text = source.read_text(encoding="utf-8")
+    if not stem.endswith(_digest(text, job.compiler, job.flags)[:_DIGITS]):  # the name is sealed, the source is not
+        raise ValueError("the source was changed")
+    return renaming(job.source, text)
 
 
 def _load_twin(job: _Job, report: bool) -> Library | None:
@@ -260,12 +275,12 @@ def _wait_politely() -> None:
 
 
 def _open(
-    job: _Job, path: Path, source: Path, *, compiled: bool, report: str, renamed: Mapping[str, str]
+    job: _Job, entry: Entry, source: Path, *, compiled: bool, report: str, renamed: Mapping[str, str]
 ) -> Library:
     """Load a shared object; an OSError when the dynamic linker refuses it."""
     _wait_politely()
     return Library(
-        path, source_path=source, digest=job.digest, flags=job.flags, compiled=compiled, report=report, renamed=renamed
+        entry, source_path=source, digest=job.digest, flags=job.flags, compiled=compiled, report=report, renamed=renamed
     )
 
 
@@ -289,17 +304,17 @@ def _build(job: _Job, report: bool) -> Library:
             raise CompileError(
                 f"the compiler wrote nothing for {job.name!r}", source_path=str(source)
             ) from error
-        path = job.cache.write(f"{job.stem}.so", seal(content))
+        entry = job.cache.put(f"{job.stem}.so", content)
         job.cache.set_alias(job.alias, job.stem)
     finally:
         for file in (output, notes):
             with contextlib.suppress(OSError):
                 file.unlink()
     try:
-        return _open(job, path, source, compiled=True, report=text, renamed={})
+        return _open(job, entry, source, compiled=True, report=text, renamed={})
     except OSError as error:
         raise FluxloomError(
-            f"the library {path} was compiled but cannot be loaded: {error}; if {job.cache.folder} lies on a "
+            f"the library {entry.path} was compiled but cannot be loaded: {error}; if {job.cache.folder} lies on a "
             "file system that forbids executing (noexec), set FLUXLOOM_CACHE to a folder that allows it"
         ) from error
 

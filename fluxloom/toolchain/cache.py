@@ -1,8 +1,7 @@
 """The folder of compiled code: named by content, written atomically, shared by threads and processes.
 
-An entry is one shared object followed by a seal (a mark and the SHA-256 of what precedes it), so that a
-damaged file is recognised before the dynamic linker maps it. The seal is part of the file: there is no
-second file that a concurrent writer could leave out of step.
+What is loaded, executed or passed to a compiler is followed by a seal (`trust`). The seal is part of the file: there is
+no second file that a concurrent writer could leave out of step.
 """
 
 from __future__ import annotations
@@ -19,13 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fluxloom.core.errors import FluxloomError
+from fluxloom.toolchain.trust import Entry, folder_fault, held_place, open_entry, seal, seal_key, user_folder
 
-__all__ = ["Cache", "content_digest", "disk_error", "open_cache", "user_folder"]
+__all__ = ["Cache", "content_digest", "disk_error", "open_cache"]
 
-_MARK = b"fluxloom"
-_SEAL = len(_MARK) + 32
 _LOCK_SECONDS = 300.0
 _LOCK_FILES = 256
+_MODE = 0o644
+"""Of files: whatever the umask, others may not write to them."""
 _OTHER_PLACES = ("/tmp", "/var/tmp", "/dev/shm", "~/.cache")
 _NO_HOME = "there is no home folder: neither HOME nor an entry of the user says where"
 
@@ -62,8 +62,24 @@ class Cache:
     folder: Path
     also: tuple[Path, ...] = ()
 
+    def entry(self, file_name: str) -> Entry | None:
+        """Return a sealed entry, or None when no folder has it, whole and made by this user."""
+        found = (open_entry(folder, file_name) for folder in (self.folder, *self.also))
+        return next((entry for entry in found if entry is not None), None)
+
+    def put(self, file_name: str, content: bytes, mode: int = _MODE) -> Entry:
+        """Write an entry with its seal; ``mode`` as of `write`.
+
+        Raises
+        ------
+        FluxloomError
+            As `write` does, or when the key of the seals cannot be used.
+        """
+        path = self.write(file_name, seal(seal_key(self.folder), file_name, content), mode)
+        return Entry(content, path, held_place(self.folder, file_name))
+
     def find(self, file_name: str) -> Path | None:
-        """Return the path of an entry, or None when no folder has it."""
+        """Return the path of a file that needs no seal, or None when no folder has it."""
         for folder in (self.folder, *self.also):
             path = folder / file_name
             if path.is_file():
@@ -91,8 +107,8 @@ class Cache:
         stem, dot, suffix = file_name.rpartition(".")
         return self.folder / f".{stem}-{unique}{dot}{suffix}"
 
-    def write(self, file_name: str, data: bytes) -> Path:
-        """Write an entry whole or not at all, replacing an older one.
+    def write(self, file_name: str, data: bytes, mode: int = _MODE) -> Path:
+        """Write a file whole or not at all, with the rights ``mode``, replacing an older one.
 
         Raises
         ------
@@ -101,7 +117,8 @@ class Cache:
         """
         temporary, path = self.temporary(file_name), self.folder / file_name
         try:
-            temporary.write_bytes(data)
+            with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+                file.write(data)
             os.replace(temporary, path)
         except OSError as error:
             with contextlib.suppress(OSError):
@@ -147,38 +164,13 @@ def _wait_for_lock(file: int) -> None:
             return
 
 
-def seal(data: bytes) -> bytes:
-    """Return the content of a shared object with its seal behind it (the loader ignores what follows)."""
-    return data + _MARK + hashlib.sha256(data).digest()
-
-
-def is_sealed(path: Path) -> bool:
-    """Whether a file is whole: its last bytes are the seal of those before."""
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return False
-    body = memoryview(data)[: max(len(data) - _SEAL, 0)]
-    return len(body) > 0 and data[-_SEAL:] == _MARK + hashlib.sha256(body).digest()
-
-
-def user_folder(path: str) -> str:
-    """Return a path with its ``~`` replaced; empty where nobody knows the home folder, never a folder named ``~``."""
-    if not path.startswith("~"):
-        return path
-    if os.environ.get("HOME") == "" and path.startswith("~/"):
-        return ""
-    found = os.path.expanduser(path)
-    return "" if found.startswith("~") else found
-
-
 def open_cache() -> Cache:
     """Return the cache of this process.
 
     The folder is ``FLUXLOOM_CACHE``, else ``$XDG_CACHE_HOME/fluxloom``, else ``~/.cache/fluxloom``. One
     that cannot be written is still read, and new code goes to a private folder below the system's
-    temporary folder; so it does where no file may be executed (``noexec``), or the user has no home. A warning
-    says so once.
+    temporary folder; so it does where somebody else can write to the folder, no file may be executed (``noexec``), or
+    the user has no home. A warning says so once.
 
     Raises
     ------
@@ -196,22 +188,35 @@ def open_cache() -> Cache:
 def _open(chosen: str, _temporary_folder: str) -> Cache:
     """Open a folder, empty for none; kept for the process, so that the warning is given once."""
     folder = Path(chosen)
-    problem = _unusable(folder) if chosen else _NO_HOME
+    doubt = _doubtful(folder) if chosen else _NO_HOME
+    problem = doubt or _unusable(folder)
     if not problem:
         return Cache(folder)
     other = _private_folder()
     logging.getLogger("fluxloom").warning(
-        "the cache of compiled code %s cannot be used (%s): using %s; "
-        "set FLUXLOOM_CACHE to a folder that allows writing and executing to keep compiled code",
-        chosen or "has no place and", problem, other,
+        "the cache of compiled code %s cannot be used (%s): using %s; set FLUXLOOM_CACHE to a folder of yours that "
+        "allows writing and executing to keep compiled code", chosen or "has no place and", problem, other,
     )  # fmt: skip
-    return Cache(other, (folder,) if chosen and not _forbids_execution(folder) else ())
+    return Cache(other, () if doubt or _forbids_execution(folder) else (folder,))
+
+
+def _doubtful(folder: Path) -> str:
+    """Return why code in a folder is not trusted, or an empty string; the folder is made if it is missing."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if fault := folder_fault(folder):
+            return fault
+        seal_key(folder)
+    except OSError as error:
+        return error.strerror or str(error)
+    except FluxloomError as error:
+        return str(error)
+    return ""
 
 
 def _unusable(folder: Path) -> str:
-    """Return why a folder cannot hold compiled code, or an empty string; the folder is made if it is missing."""
+    """Return why a folder cannot hold compiled code, or an empty string."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         trial = folder / f".trial-{os.getpid()}-{threading.get_ident()}-{os.urandom(4).hex()}"
         os.close(os.open(trial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         trial.unlink()
@@ -230,6 +235,8 @@ def _forbids_execution(folder: Path) -> bool:
 
 def _private_folder() -> Path:
     """Return a folder that belongs to this user alone: in the first temporary folder where code can be kept.
+
+    Ranks of a run share it, so that each kernel is compiled once.
 
     Raises
     ------
@@ -250,16 +257,18 @@ def _private_folder() -> Path:
 
 
 def _private_below(place: Path) -> Path:
-    """Return the private folder below a temporary folder; raise `FluxloomError` where it cannot be used."""
-    user = os.getuid() if hasattr(os, "getuid") else 0
-    folder = place / f"fluxloom-{user}"
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = folder.stat(follow_symlinks=False)
-    except OSError as error:
-        raise disk_error(folder, error.strerror or error) from error
-    if hasattr(os, "getuid") and (status.st_uid != user or status.st_mode & 0o022):
-        raise disk_error(folder, "it belongs to, or can be written by, another user")
-    if problem := _unusable(folder):
+    """Return the private folder below a temporary folder; raise `FluxloomError` where it cannot be used.
+
+    It lies in another private one: in a folder where all may write, anybody could take the place of its key.
+    """
+    outer = place / f"fluxloom-{os.geteuid() if os.name == 'posix' else 0}"
+    for folder in (outer, outer / "cache"):
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise disk_error(folder, error.strerror or error) from error
+        if fault := folder_fault(folder):
+            raise disk_error(folder, fault)
+    if problem := _doubtful(folder) or _unusable(folder):
         raise disk_error(folder, problem)
     return folder

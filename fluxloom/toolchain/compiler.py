@@ -181,7 +181,7 @@ def _learn(command: tuple[str, ...], cache: Cache) -> Compiler:
         known = _examine(command, cache)
         kept = {"compiler": asdict(known), "places": _dates(_places(command, cache))}
         try:
-            cache.write(_record(command), json.dumps(kept, indent=1).encode())
+            cache.put(_record(command), json.dumps(kept, indent=1).encode())
         except FluxloomError as error:
             logging.getLogger("fluxloom").warning("%s", error)
     if not known.openmp:
@@ -234,11 +234,11 @@ def _dates(places: Sequence[str]) -> dict[str, int]:
 
 def _recall(command: tuple[str, ...], cache: Cache) -> Compiler | None:
     """Read what was learnt earlier; None when there is nothing, nothing readable, or something was installed since."""
-    path = cache.find(_record(command))
-    if path is None:
+    entry = cache.entry(_record(command))  # sealed: it says with which flags compilers are run
+    if entry is None:
         return None
     try:
-        kept = json.loads(path.read_bytes())
+        kept = json.loads(entry.content)
         if _dates(list(kept["places"])) != kept["places"]:
             return None
         fields = kept["compiler"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shlex
 import shutil
 import signal
@@ -88,9 +87,9 @@ def build_program(source: str, name: str, flags: Sequence[str]) -> Path:
     cache, compiler = open_cache(), find_compiler()
     digest = content_digest([source, compiler.identity, *flags])
     file = f"{name}-{digest[:40]}.exe"
-    known = cache.find(file)
+    known = cache.entry(file)
     if known is not None:
-        return known
+        return known.path
     text = cache.write(f"{name}-{digest[:40]}.c", source.encode())
     output = cache.temporary(file)
     try:
@@ -98,10 +97,9 @@ def build_program(source: str, name: str, flags: Sequence[str]) -> Path:
         status, _, log = run_command(command, cache)
         if status:
             raise CompileError(f"{compiler.name} cannot build {name!r}", source_path=str(text), log=log.strip()[:3000])
-        os.replace(output, cache.folder / file)
+        return cache.put(file, output.read_bytes(), 0o755).path
     finally:
         output.unlink(missing_ok=True)
-    return cache.folder / file
 
 
 # -------------------------------------------------------------------------------------------- running

@@ -6,7 +6,6 @@ CuPy's own `cupy.RawModule` is not used for compiling: it always flushes subnorm
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import time
@@ -29,8 +28,9 @@ from fluxloom.toolchain.cache import content_digest
 __all__ = ["CudaProgram", "compile_options", "compile_text", "failing_kernel", "load_program"]
 
 _LAYOUT = "1"  # of cache entries; another number makes old entries void
-_DIGEST = 32
 _NAME_LENGTH = 60
+_DIGITS = 40
+"""Of the digest, in the names of entries."""
 _LOG_LINES = 40
 _HALF = "cuda_fp16.h"
 
@@ -109,7 +109,7 @@ class _Job:
     @property
     def stem(self) -> str:
         """Name of the entry's files, without their endings."""
-        return f"{self.name}-{self.digest[:40]}"
+        return f"{self.name}-{self.digest[:_DIGITS]}"
 
     @cached_property
     def alias(self) -> str:
@@ -238,30 +238,35 @@ def _job(cupy: Any, architecture: str, text: str, symbols: Sequence[str], name: 
     if _HALF in text:
         options += tuple(f"--include-path={folder}" for folder in _header_folders(cupy, int(version.split(".")[0])))
     short = re.sub(r"[^\w-]", "_", name, flags=re.ASCII)[:_NAME_LENGTH]
-    digest = content_digest([_LAYOUT, "cuda", text, version, *options])
+    digest = _digest(text, version, options)
     return _Job(text, tuple(symbols), short, options, version, open_cache(), digest)
 
 
+def _digest(text: str, version: str, options: Sequence[str]) -> str:
+    """Return the digest of all that a binary depends on."""
+    return content_digest([_LAYOUT, "cuda", text, version, *options])
+
+
 def _cached(job: _Job, stem: str) -> bytes | None:
-    """Return an entry of the cache; None when it is missing or damaged."""
-    path = job.cache.find(f"{stem}.cubin")
-    try:
-        data = path.read_bytes() if path is not None else b""
-    except OSError:
-        return None
-    body = data[_DIGEST:]
-    return body if body and hashlib.sha256(body).digest() == data[:_DIGEST] else None
+    """Return an entry of the cache; None when it is missing, or not sealed by this user."""
+    entry = job.cache.entry(f"{stem}.cubin")
+    return None if entry is None else entry.content
 
 
 def _twin(job: _Job) -> tuple[bytes | None, dict[str, str]]:
     """Return code that differs by names alone, and what each kernel is called there; None where there is none."""
     stem = job.cache.alias(job.alias)
     path = job.cache.find(f"{stem}.cu") if stem else None
+    if path is None:
+        return None, {}
     try:
-        inside = renaming(job.text, path.read_text(encoding="utf-8")) if path is not None else {}
+        text = path.read_text(encoding="utf-8")
+        inside = renaming(job.text, text)
     except (OSError, ValueError):
         return None, {}
-    return _cached(job, stem) if path is not None else None, {s: inside.get(s, s) for s in job.symbols}
+    if not stem.endswith(_digest(text, job.version, job.options)[:_DIGITS]):  # the name is sealed, the source is not
+        return None, {}
+    return _cached(job, stem), {s: inside.get(s, s) for s in job.symbols}
 
 
 def _build(cupy: Any, job: _Job) -> bytes:
@@ -277,7 +282,7 @@ def _build(cupy: Any, job: _Job) -> bytes:
             source_path=str(source),
             log=_first_lines(log),
         )
-    job.cache.write(f"{job.stem}.cubin", hashlib.sha256(binary).digest() + binary)
+    job.cache.put(f"{job.stem}.cubin", binary)
     job.cache.set_alias(job.alias, job.stem)
     return binary
 

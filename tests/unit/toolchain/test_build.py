@@ -18,6 +18,7 @@ from fluxloom.core.errors import CompileError, FluxloomError
 from fluxloom.device.cpu import CpuDevice
 from fluxloom.toolchain import find_compiler, load_library, open_cache, vectorised_lines
 from fluxloom.toolchain.build import nameless
+from fluxloom.toolchain.trust import seal, seal_key
 
 ROOT = Path(__file__).resolve().parents[3]
 TWICE = "int twice(int x) { return 2 * x; }\n"
@@ -135,7 +136,7 @@ def test_damaged_entry_is_built_again(damage: str) -> None:
     if damage == "flipped":
         content = data[:500] + bytes([data[500] ^ 255]) + data[501:]
     if damage == "sealed text":
-        content = importlib.import_module("fluxloom.toolchain.cache").seal(b"no library")
+        content = seal(seal_key(path.parent), path.name, b"no library")
     path.write_bytes(content)
     again = load_library(TWICE, f"twice-{damage}")
     assert again.compiled
@@ -184,7 +185,7 @@ def test_cache_that_cannot_be_written(
         library = load_library(TWICE, "twice")
         load_library(TWICE, "twice")
     assert library.twice(2) == 4
-    assert library.path.parent == tmp_path / "temporary" / f"fluxloom-{os.getuid()}"
+    assert library.path.parent == tmp_path / "temporary" / f"fluxloom-{os.getuid()}" / "cache"
     assert caplog.text.count("set FLUXLOOM_CACHE") == 1
 
 
@@ -237,10 +238,10 @@ exec {real} "$@"
 def test_write_fails(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> None:
     cache = open_cache()
 
-    def full(_self: Path, _data: bytes) -> int:
+    def full(*_given: object) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(os, "replace", full)
     with pytest.raises(FluxloomError, match="No space left on device; free some space there"):
         cache.write("a.c", b"text")
     assert not list(own_cache.glob("*a*c"))

@@ -55,7 +55,9 @@ def test_finds_a_compiler_once(own_cache: Path) -> None:
     assert len(compiler.target) == 32
     assert find_compiler() is compiler
     (record,) = own_cache.glob("compiler-*.json")
-    assert json.loads(record.read_text())["compiler"]["version"] == compiler.version
+    kept = open_cache().entry(record.name)
+    assert kept is not None
+    assert json.loads(kept.content)["compiler"]["version"] == compiler.version
     assert not list(own_cache.glob(".trial*"))
 
 
@@ -69,8 +71,9 @@ def test_what_was_learnt_is_read_back_and_damage_is_harmless(own_cache: Path) ->
     root = Path(__file__).resolve().parents[3]
     assert subprocess.check_output(command, cwd=root, text=True).strip() == compiler.version
     (record,) = own_cache.glob("compiler-*.json")
-    for damage in ("", "{}", "[1]", record.read_text()[:50]):
-        record.write_text(damage)
+    whole = record.read_bytes()
+    for damage in (b"", b"{}", b"[1]", whole[:50], whole.replace(b"-fPIC", b"-fpic").replace(b"native", b"Native")):
+        record.write_bytes(damage)
         assert subprocess.check_output(command, cwd=root, text=True).strip() == "examined"
 
 

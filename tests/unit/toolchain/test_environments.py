@@ -60,7 +60,7 @@ def test_a_cache_that_forbids_executing_is_not_used(
     with caplog.at_level(logging.WARNING, logger="fluxloom"):
         library = load_library(TWICE, "twice")
     assert library.twice(2) == 4
-    assert library.path.parent == place / f"fluxloom-{os.getuid()}"
+    assert library.path.parent == place / f"fluxloom-{os.getuid()}" / "cache"
     assert "forbids executing, noexec" in caplog.text
     assert list((tmp_path / "cache").iterdir()) == []
 
@@ -73,7 +73,7 @@ def test_so_is_a_temporary_folder(
     monkeypatch.setenv("HOME", str(home))
     noexec(tmp_path / "cache", place, Path("/tmp/fluxloom-0"), Path("/tmp/fluxloom-" + str(os.getuid())),
            Path("/var/tmp"), Path("/dev/shm"))  # fmt: skip
-    assert open_cache().folder == home / ".cache" / f"fluxloom-{os.getuid()}"
+    assert open_cache().folder == home / ".cache" / f"fluxloom-{os.getuid()}" / "cache"
     noexec(Path("/"))
     cache._open.cache_clear()
     with pytest.raises(FluxloomError, match=r"noexec.*FLUXLOOM_CACHE"):
@@ -166,6 +166,6 @@ def test_nobody_has_a_home(given: dict[str, str], tmp_path: Path) -> None:
         [sys.executable, "-c", program], cwd=work, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert Path(done.stdout.strip()) == tmp_path / f"fluxloom-{os.getuid()}"
+    assert Path(done.stdout.strip()) == tmp_path / f"fluxloom-{os.getuid()}" / "cache"
     assert "there is no home folder" in done.stderr
     assert list(work.iterdir()) == []
