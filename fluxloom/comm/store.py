@@ -23,6 +23,7 @@ from fluxloom.comm.disk import Disk, publish, require_writable
 from fluxloom.comm.rows import from_first, to_first
 from fluxloom.core.errors import CheckpointError, FluxloomError
 from fluxloom.core.packages import require
+from fluxloom.core.sizes import check_stored
 
 __all__ = ["FORMAT", "VERSION", "StoreReader", "StoreWriter", "check_place"]
 
@@ -238,6 +239,7 @@ class StoreReader:
         if file.attrs["version"] != VERSION:
             return f"written in version {file.attrs['version']} of the format, this is version {VERSION}", None, None
         group = file["checkpoint"]
+        check_stored(group)
         text = np.asarray(group["meta"]).tobytes()
         if group.attrs.get("complete", -1) != zlib.crc32(text):
             return "the checkpoint is not complete or its description is damaged", None, None

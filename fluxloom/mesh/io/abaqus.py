@@ -8,8 +8,9 @@ Source: Abaqus "Input Syntax Rules" and "Keywords": *NODE, *ELEMENT, *ELSET, *SU
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import NoReturn
 
@@ -49,27 +50,42 @@ _SURFACE = "surface "
 _MADE = ("INCLUDE", "NGEN", "NFILL", "NCOPY", "NMAP", "ELGEN", "ELCOPY", "SYSTEM")
 
 
+_Member = tuple[int | range, int]
+
+
 @dataclass
 class _Raw:
     """What the file holds: places of nodes, and kinds and nodes of elements, by label, and groups by a key.
 
-    Groups are sets of elements, under their names in capitals, and surfaces: labels, and which side, -1 for all of it.
+    Groups are sets of elements, under their names in capitals, and surfaces: labels or ranges of them, which may be far
+    more than there are elements, and which side, -1 for all of it.
     """
 
     path: str
     points: dict[int, list[float]] = field(default_factory=dict)
     elements: dict[int, tuple[str, list[int]]] = field(default_factory=dict)
-    groups: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    groups: dict[str, dict[_Member, None]] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
 
     def fail(self, line: int, message: str) -> NoReturn:
         raise MeshError(f"{self.path}:{line}: {message}")
 
-    def members(self, name: str, key: str = "") -> list[tuple[int, int]]:
-        """Return what a group holds, whose name is kept as it is written first."""
+    def add(self, name: str, members: Iterable[_Member], key: str = "") -> None:
+        """Add to a group, whose name is kept as it is written first, what it does not have."""
         key = key or name.upper()
         self.names.setdefault(key, name)
-        return self.groups.setdefault(key, [])
+        self.groups.setdefault(key, {}).update(dict.fromkeys(members))
+
+    def listed(self, key: str) -> dict[tuple[int, int], None]:
+        """Return the labels of a group and their sides, in order; of ranges those that elements have."""
+        found: dict[tuple[int, int], None] = {}
+        for labels, side in self.groups[key]:
+            if isinstance(labels, int):
+                found[labels, side] = None
+                continue
+            few = labels if len(labels) < len(self.elements) else sorted(filter(labels.__contains__, self.elements))
+            found.update(dict.fromkeys((label, side) for label in few if label in self.elements))
+        return found
 
 
 def read_abaqus(path: str | Path) -> MeshData:
@@ -153,16 +169,17 @@ def _elements(raw: _Raw, line: int, options: dict[str, str], rows: list[tuple[in
     width, words = element(name).n_nodes + 1, [word for _, row in rows for word in row]
     if len(words) % width:
         raw.fail(line, f"elements {kind} have {width - 1} nodes each, and there are {len(words)} numbers in all")
-    members = raw.members(options["ELSET"]) if "ELSET" in options else []
+    first = len(raw.elements)
     for k in range(0, len(words), width):
         label, *nodes = (int(word) for word in words[k : k + width])
         if label in raw.elements:
             raw.fail(line, f"element {label} is given twice: several parts are not put together; write a flat file")
         raw.elements[label] = name, nodes
-        members.append((label, -1))
+    if "ELSET" in options:
+        raw.add(options["ELSET"], ((label, -1) for label in islice(raw.elements, first, None)))
 
 
-def _labels(raw: _Raw, line: int, word: str) -> list[int]:
+def _labels(raw: _Raw, line: int, word: str) -> list[int | range]:
     """Return the elements that a label or the name of a set stands for."""
     if word.isdecimal():
         return [int(word)]
@@ -173,23 +190,25 @@ def _labels(raw: _Raw, line: int, word: str) -> list[int]:
 
 
 def _set(raw: _Raw, options: dict[str, str], rows: list[tuple[int, list[str]]]) -> None:
-    members = raw.members(options.get("ELSET", ""))
+    name = options.get("ELSET", "")
+    raw.add(name, ())
     for line, words in rows:
         if "GENERATE" in options:
             first, last, step = (int(word) for word in (*words, "1")[:3])
-            members += [(label, -1) for label in range(first, last + 1, step)]
+            raw.add(name, [(range(first, last + 1, step), -1)])
         else:
-            members += [(label, -1) for word in words for label in _labels(raw, line, word)]
+            raw.add(name, [(label, -1) for word in words for label in _labels(raw, line, word)])
 
 
 def _surface(raw: _Raw, options: dict[str, str], rows: list[tuple[int, list[str]]]) -> None:
     name = options.get("NAME", "")
-    sides = raw.members(name, f"{_SURFACE}{name.upper()}")
+    key = f"{_SURFACE}{name.upper()}"
+    raw.add(name, (), key)
     for line, words in rows:
         side = words[1].upper() if len(words) > 1 else ""
         if not re.fullmatch(r"S[1-9]", side):
             raw.fail(line, f"the surface {name!r} names no side S1, S2 ... of its elements; name the sides")
-        sides += [(label, int(side[1]) - 1) for label in _labels(raw, line, words[0])]
+        raw.add(name, [(label, int(side[1]) - 1) for label in _labels(raw, line, words[0])], key)
 
 
 def _assemble(raw: _Raw) -> MeshData:
@@ -207,7 +226,7 @@ def _assemble(raw: _Raw) -> MeshData:
             cells.setdefault(kind, []).append(numbers[label])
     patches: dict[str, dict[str, IntArray]] = {}
     for key in sorted(raw.groups, key=lambda key: key.startswith(_SURFACE)):  # stable: sets, then surfaces
-        faces = [_face(raw, numbers, dimension, key, *member) for member in dict.fromkeys(raw.groups[key])]
+        faces = [_face(raw, numbers, dimension, key, *member) for member in raw.listed(key)]
         for width in sorted({len(face) for face in faces} - {0}):
             rows = np.array([face for face in faces if len(face) == width])
             add_rows(patches.setdefault(raw.names[key], {}), face_name(width), rows)

@@ -154,6 +154,8 @@ class _File:
         size = dtype.itemsize
         for length in shape:
             size *= length
+        if size > len(self.data):  # chunks may be named more than once
+            self._damaged(start, f"{size} bytes of data are wanted, and the file has {len(self.data)}")
         content = self._chunks(places, size)
         return np.frombuffer(content, dtype=dtype).reshape(shape[::-1])
 

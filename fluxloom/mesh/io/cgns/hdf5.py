@@ -15,6 +15,7 @@ import numpy as np
 
 from fluxloom.core.errors import MeshError
 from fluxloom.core.packages import guarded, require
+from fluxloom.core.sizes import check_stored
 from fluxloom.mesh.io.cgns.tree import Array, Node, no_array
 
 __all__ = ["is_hdf5", "open_hdf5"]
@@ -82,5 +83,6 @@ def _word(group: Any, key: str) -> str:
 
 def _array(data: Any) -> Array:
     """Return a data set; characters come as small integers."""
+    check_stored(data)
     found = np.asarray(data[()])
     return found.view("S1") if found.dtype in (np.dtype("i1"), np.dtype("u1")) else found

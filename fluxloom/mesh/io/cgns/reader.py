@@ -9,9 +9,7 @@ Source: CGNS "Standard Interface Data Structures" (SIDS), version 4.4.
 from __future__ import annotations
 
 import contextlib
-import gzip
 import mmap
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from fluxloom.core.errors import MeshError
+from fluxloom.core.sizes import expanded
 from fluxloom.mesh.data.mesh import MeshData, MeshSource, Polyhedra
 from fluxloom.mesh.io.cgns.adf import is_adf, read_adf
 from fluxloom.mesh.io.cgns.boundary import add_boundary
@@ -88,7 +87,7 @@ def open_cgns(path: str | Path) -> Iterator[Node]:
             head = file.read(64)
             content = None
             if head[:2] == b"\x1f\x8b":
-                content = gzip.decompress(head + file.read())
+                content = expanded(head + file.read())
                 head = content[:64]
             if is_hdf5(head):
                 with open_hdf5(place, content) as root:
@@ -101,7 +100,7 @@ def open_cgns(path: str | Path) -> Iterator[Node]:
             yield read_adf(str(path), content)
     except FileNotFoundError:
         raise MeshError(f"{path}: no such mesh file; check the path (relative to {Path.cwd()})") from None
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, ValueError) as error:
         raise MeshError(f"{path}: cannot be read: {error}") from None
 
 

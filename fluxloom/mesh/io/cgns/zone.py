@@ -116,6 +116,8 @@ def coordinates(zone: Node, counts: tuple[int, ...]) -> FloatArray:
         raise MeshError(f"{zone.where}: the zone holds no GridCoordinates_t")
     rind = grid.first("Rind_t")
     layers = np.zeros(2 * len(counts), dtype=np.int64) if rind is None else rind.integers(2 * len(counts))
+    if (layers < 0).any():
+        raise MeshError(f"{grid.where}: layers of Rind_t are {layers.tolist()}; they cannot be negative")
     axes = [grid.child(f"Coordinate{axis}") for axis in _AXES]
     present = [axis for axis in axes if axis is not None]
     if len(present) < 2:

@@ -13,6 +13,9 @@ from fluxloom.mesh.io.tables.scan import PlainScanner
 
 __all__ = ["ByteRows"]
 
+_PARAMETRIC = 4 + 3 * 8 + 2 * 4
+"""Bytes of a parametric node without parameters: its number, place, and entity."""
+
 
 class ByteRows:
     """The numbers of a section, as `gmsh_text.TextRows` has them; errors name file and byte.
@@ -37,13 +40,18 @@ class ByteRows:
     def _take(self, kind: Any, count: int, what: str) -> npt.NDArray[Any]:
         """Return the next ``count`` items of a dtype."""
         dtype = np.dtype(kind).newbyteorder(self._order)
-        start, size, total = self.scan.position, dtype.itemsize * count, len(self.scan.data)
-        if count < 0 or start + size > total:
+        start, size = self.scan.position, dtype.itemsize * count
+        self._require(size, what)
+        self.scan.position += size
+        return np.frombuffer(self.scan.data, dtype, count=count, offset=start)
+
+    def _require(self, size: int, what: str) -> None:
+        """Refuse a number of bytes that the rest of the file does not have."""
+        start, total = self.scan.position, len(self.scan.data)
+        if size < 0 or start + size > total:
             raise MeshError(
                 f"{self.scan.path}: byte {start}: {what} need {size} bytes, the file has {total}; truncated?"
             )
-        self.scan.position += size
-        return np.frombuffer(self.scan.data, dtype, count=count, offset=start)
 
     def begin(self) -> None:
         """Begin a row: nothing, in bytes."""
@@ -84,6 +92,7 @@ class ByteRows:
             table = self._take([("tag", "i4"), ("x", "f8", 3)], count, "nodes")
             raw.add_nodes(table["tag"], table["x"])
             return
+        self._require(count * _PARAMETRIC, "nodes")
         tags, points = np.empty(count), np.empty((count, 3))
         for row in range(count):
             tags[row] = self.integers(1)[0]

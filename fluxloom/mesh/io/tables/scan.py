@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import gzip
 import re
-import zlib
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
@@ -15,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import CompileError, FluxloomError, MeshError
+from fluxloom.core.sizes import expanded
 from fluxloom.core.text import real, without_mark
 from fluxloom.mesh.data.mesh import IntArray
 
@@ -61,18 +60,17 @@ def read_bytes(path: str | Path) -> bytes:
     Raises
     ------
     MeshError
-        When the file is missing or its compression is damaged.
+        When the file is missing, or its compression is damaged or beyond measure.
     """
     path = Path(path)
     try:
         if path.suffix == ".gz":
-            with gzip.open(path, "rb") as file:
-                return without_mark(file.read())
+            return without_mark(expanded(path.read_bytes()))
         return without_mark(path.read_bytes())
     except FileNotFoundError:
         raise MeshError(f"{path}: no such mesh file; check the path (relative to {Path.cwd()})") from None
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise MeshError(f"{path}: the compressed file is damaged or truncated ({error}); copy it again") from None
+    except ValueError as error:
+        raise MeshError(f"{path}: {error}") from None
     except OSError as error:
         raise MeshError(f"{path}: cannot be read: {error.strerror or error}") from None
 
@@ -126,7 +124,7 @@ class PlainScanner:
 
     def reals(self, n: int, width: int, what: str) -> npt.NDArray[np.float64]:
         """Read ``n`` rows of at least ``width`` reals; further columns are ignored."""
-        self._bound(n, what)
+        self._bound(n, width, what)
         out, begin = np.empty((n, width)), self.position
         self._read(out, what)
         self._no_commas(begin, what)
@@ -134,14 +132,14 @@ class PlainScanner:
 
     def integers(self, n: int, width: int, what: str) -> npt.NDArray[np.int64]:
         """Read ``n`` rows of at least ``width`` integers; further columns are ignored."""
-        self._bound(n, what)
+        self._bound(n, width, what)
         out = np.empty((n, width), dtype=np.int64)
         self._read(out, what)
         return out
 
     def ragged(self, n: int, limit: int, what: str) -> tuple[npt.NDArray[np.uint8], IntArray]:
         """Read ``n`` rows of integers, at most ``limit`` of each; return row lengths and flat entries."""
-        self._bound(n, what)
+        self._bound(n, 1, what)
         counts = np.empty(n, dtype=np.uint8)
         values: list[float] = []
         for row in range(n):
@@ -174,11 +172,16 @@ class PlainScanner:
         except ValueError:
             self._bad_number(what)
 
-    def _bound(self, n: int, what: str) -> None:
-        """Refuse counts that the rest of the file cannot hold, before memory is reserved for them."""
+    def _bound(self, n: int, width: int, what: str) -> int:
+        """Refuse counts that the rest of the file cannot hold, before memory is reserved for them.
+
+        Returns how many numbers it can hold: each needs two bytes, itself and what parts it from the next one.
+        """
         left = max(0, len(self.data) - self.position)
-        if n > left:
+        most = (left + 1) // 2
+        if n < 0 or n * width > most:
             self.fail(f"expected {n} rows of {what}, but only {left} bytes follow; truncated?")
+        return most
 
     def _row(self, row: int, n: int, what: str) -> list[str]:
         """Return the words of the next row of a table."""
@@ -240,9 +243,9 @@ class Scanner(PlainScanner):
 
     def ragged(self, n: int, limit: int, what: str) -> tuple[npt.NDArray[np.uint8], IntArray]:
         """Read ``n`` rows of integers, at most ``limit`` of each; return row lengths and flat entries."""
-        self._bound(n, what)
+        most = self._bound(n, 1, what)
         counts = np.empty(n, dtype=np.uint8)
-        out = np.empty(n * limit, dtype=np.int32)  # only the pages written to are ever backed by memory
+        out = np.empty(min(n * limit, most + limit), dtype=np.int32)  # a row may use all of the limit
         state = self._call(
             self._library.scan_ragged, n, limit, what, ctypes.c_int64(len(out)), pointer(counts), pointer(out)
         )

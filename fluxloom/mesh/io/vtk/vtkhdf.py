@@ -17,6 +17,7 @@ from fluxloom.comm.disk import Disk
 from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError
 from fluxloom.core.packages import guarded, require
+from fluxloom.core.sizes import check_stored
 from fluxloom.mesh.data.mesh import MeshData
 from fluxloom.mesh.data.ragged import narrowed
 from fluxloom.mesh.io.vtk.cells import PATCH_NAMES, VTK_POLYHEDRON, Array, Fields, VtkCells, from_vtk, to_vtk
@@ -163,7 +164,9 @@ def open_grid(path: str | Path) -> Iterator[Any]:
     if Path(path).is_dir():
         raise MeshError(f"{path}: is a directory; name a mesh file")
     with guarded(f"{path}: not an HDF5 file, or damaged", "write it anew", MeshError), h5py.File(path, "r") as file:
-        yield _root(str(path), file)
+        root = _root(str(path), file)
+        check_stored(root)
+        yield root
 
 
 def _root(path: str, file: Any) -> Any:

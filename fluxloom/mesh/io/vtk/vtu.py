@@ -12,8 +12,8 @@ import lzma
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -32,9 +32,9 @@ from fluxloom.mesh.io.vtk.vtu_writer import VTU_TYPES
 __all__ = ["read_vtu"]
 
 _CODES = {word: code for code, word in VTU_TYPES.items() if code != "f2"}
-_UNPACK: Mapping[str, Callable[[bytes], bytes]] = {
-    "vtkZLibDataCompressor": zlib.decompress,
-    "vtkLZMADataCompressor": lzma.decompress,
+_UNPACK: Mapping[str, Callable[[], Any]] = {
+    "vtkZLibDataCompressor": zlib.decompressobj,
+    "vtkLZMADataCompressor": lzma.LZMADecompressor,
 }
 _APPENDED = b"<AppendedData"
 _FACES = ("face_connectivity", "face_offsets", "polyhedron_to_faces", "polyhedron_offsets")
@@ -188,10 +188,20 @@ class _File:
         if count > len(text):
             raise ValueError(f"it has {count} blocks")
         head, begin = self._take(text, start, self.header * (3 + count), encoded)
-        blocks = self._sizes(head)[3:]
+        _, whole, last, *blocks = self._sizes(head)
         body = self._take(text, begin, sum(blocks), encoded)[0]
-        unpack, ends = _UNPACK[self.compressor], np.cumsum([0, *blocks])
-        return b"".join(unpack(body[low:high]) for low, high in pairwise(ends.tolist()))
+        sizes, ends = [whole] * count, np.cumsum([0, *blocks]).tolist()
+        if last and sizes:
+            sizes[-1] = last
+        return b"".join(self._unpacked(body[ends[k] : ends[k + 1]], size) for k, size in enumerate(sizes))
+
+    def _unpacked(self, block: bytes, size: int) -> bytes:
+        """Return what a compressed block holds, which may be no longer than the file says."""
+        unpacker = _UNPACK[self.compressor]()
+        found = unpacker.decompress(block, size + 1)
+        if len(found) > size or not unpacker.eof:
+            raise ValueError(f"a block of {size} bytes is cut off, or longer")
+        return found
 
     def _sizes(self, head: bytes) -> list[int]:
         return [int(size) for size in np.frombuffer(head, f"{self.order}u{self.header}")]
