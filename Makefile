@@ -3,7 +3,9 @@
 SHELL := /bin/sh
 VENV  ?= .venv
 BIN   := $(VENV)/bin
-STAMP := $(VENV)/.fluxloom-env
+# LOCK=yes: install the releases that requirements/ lists, checked by their hashes, and no others.
+LOCK  ?= no
+STAMP := $(VENV)/.fluxloom-env$(if $(filter yes,$(LOCK)),-locked)
 JOBS  ?= 2
 ARGS  ?=
 # POCL=no: do not let the tests install PoCL, the OpenCL driver of Debian for processors.
@@ -12,6 +14,11 @@ POCL  ?= yes
 # The interpreter that builds the environment: the first one that is new enough.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
+
+VERSION := $(shell "$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
+LOCKED  := requirements/python$(VERSION).lock
+# Programs that look after the dependencies, in an environment of their own.
+TOOLS   := build/tools$(VERSION)
 
 # The C compiler of the cpu device; without one on the machine, one is installed into the environment.
 EXTRAS   := app,viz,dev
@@ -26,7 +33,7 @@ MOVED := $(shell place=$$(sed -n 's/^command = .* -m venv \(--[a-z-]* \)*//p' "$
 	test -z "$$place" || test "$$place" -ef "$(VENV)" || echo "$$place")
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-long yardstick lint types docs bench clean distclean
+.PHONY: help env demo test test-long yardstick lint types docs bench lock audit sbom clean distclean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +59,12 @@ $(STAMP): pyproject.toml
 	    echo "Debian, Ubuntu: sudo apt install python3-venv   (or python$$version-venv)" >&2; exit 1; }; \
 	  echo "building $(VENV) with $$("$(PYTHON)" --version)"; \
 	  "$(PYTHON)" -m venv --clear $(VENV); }
+ifeq ($(LOCK),yes)
+	@test -f $(LOCKED) || { echo "there is no $(LOCKED): make lock PYTHON=$(PYTHON) makes it" >&2; exit 1; }
+	@test -n "$(COMPILER)" || { echo "LOCK=yes needs a C compiler on the machine: none is locked" >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCKED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+else
 	@test -n "$(COMPILER)" || echo "no C compiler found: installing one into $(VENV)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[$(EXTRAS)]"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[mesh]" || \
@@ -60,6 +73,7 @@ $(STAMP): pyproject.toml
 	  echo "warning: the optional pyopencl did not install; there is no opencl device" >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[mpi]" || \
 	  echo "warning: the optional mpi4py and mpich did not install; there is one rank only" >&2
+endif
 	@touch $@
 
 demo: env ## run the first simulation; its picture and numbers go to build/demo
@@ -88,6 +102,30 @@ docs: env ## build the documentation into site/
 bench: env ## measure the airfoil case on the CPU; the record goes to build/bench
 	@mkdir -p build/bench
 	$(BIN)/python -m fluxloom bench airfoil --device cpu --json build/bench/airfoil-cpu.json $(ARGS)
+
+$(TOOLS)/.stamp: requirements/tools.txt
+	@"$(PYTHON)" -m venv --clear $(TOOLS)
+	$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/tools.txt
+	@touch $@
+
+lock: $(TOOLS)/.stamp ## write the newest releases of the dependencies and their hashes to requirements/
+	CUSTOM_COMPILE_COMMAND="make lock" $(TOOLS)/bin/pip-compile --quiet --upgrade --generate-hashes --strip-extras \
+	  --no-annotate --no-emit-options --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
+	  --unsafe-package fluxloom --build-deps-for editable --extra app,viz,dev,mesh,opencl,mpi \
+	  --output-file $(LOCKED) pyproject.toml
+
+audit: $(TOOLS)/.stamp ## look for known vulnerabilities of the locked dependencies
+	@rm -f build/audit.json
+	@$(TOOLS)/bin/pip-audit --requirement $(LOCKED) --require-hashes --disable-pip --progress-spinner off \
+	  --format json --output build/audit.json 2>build/audit.log; status=$$?; \
+	if test -s build/audit.json; then cat build/audit.log; exit $$status; fi; \
+	grep -qiE 'connect|timed out|resolve|unreachable|proxy|certificate' build/audit.log || { \
+	  cat build/audit.log >&2; exit $$status; }; \
+	echo "audit skipped, its data cannot be reached: $$(grep -v '^ ' build/audit.log | tail -n 1)"
+
+sbom: env $(TOOLS)/.stamp ## list the installed packages as CycloneDX JSON in build/sbom.json
+	$(TOOLS)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --of JSON \
+	  --output-file build/sbom.json $(BIN)/python
 
 clean: ## remove what builds and runs left behind, but not the environment
 	rm -rf build dist site .pytest_cache .ruff_cache .hypothesis

@@ -211,7 +211,8 @@ class Starter:
         """Return the environment that it runs in.
 
         Open MPI refuses to run as root and to start more ranks than cores unless it is told otherwise, and gives ranks
-        a terminal where this process has none: then they are told to write plain text.
+        a terminal where this process has none: then they are told to write plain text. Ranks of one machine talk
+        through its memory: MPICH on UCX, where the user has said nothing about it, opens no ports for them.
         """
         variables = without_launcher()
         if not sys.stdout.isatty():
@@ -223,6 +224,8 @@ class Starter:
                 "OMPI_MCA_rmaps_base_oversubscribe": "1",
                 "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
             }
+        else:
+            variables.setdefault("UCX_TLS", "^tcp")
         return variables
 
 
