@@ -161,7 +161,7 @@ def compile_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         return
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "fluxloom-cache"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.environ["FLUXLOOM_CACHE"] = str(folder)
     yield folder
     del os.environ["FLUXLOOM_CACHE"]

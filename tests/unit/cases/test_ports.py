@@ -78,7 +78,7 @@ def program(process: int) -> str:
         return ""
 
 
-@pytest.mark.parametrize("ranks", ["", pytest.param("cpu:1*2", marks=pytest.mark.mpi)])
+@pytest.mark.parametrize("ranks", ["", pytest.param("cpu:1*2", marks=[pytest.mark.mpi, pytest.mark.long])])
 def test_a_run_listens_to_nobody(ranks: str, tmp_path: Path) -> None:
     case = tmp_path / "tube.toml"
     case.write_text(CASE)

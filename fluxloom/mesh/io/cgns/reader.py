@@ -87,7 +87,7 @@ def open_cgns(path: str | Path) -> Iterator[Node]:
             head = file.read(64)
             content = None
             if head[:2] == b"\x1f\x8b":
-                content = expanded(head + file.read())
+                content = _expanded(path, head + file.read())
                 head = content[:64]
             if is_hdf5(head):
                 with open_hdf5(place, content) as root:
@@ -100,7 +100,15 @@ def open_cgns(path: str | Path) -> Iterator[Node]:
             yield read_adf(str(path), content)
     except FileNotFoundError:
         raise MeshError(f"{path}: no such mesh file; check the path (relative to {Path.cwd()})") from None
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise MeshError(f"{path}: cannot be read: {error}") from None
+
+
+def _expanded(path: str | Path, data: bytes) -> bytes:
+    """Return what a compressed file holds."""
+    try:
+        return expanded(data)
+    except ValueError as error:
         raise MeshError(f"{path}: cannot be read: {error}") from None
 
 
