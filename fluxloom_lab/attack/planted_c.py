@@ -1,6 +1,7 @@
-"""Runs the functions of `planted.c` as the package runs native code: ``python -m fluxloom_lab.attack.planted_c 1``.
+"""Runs the functions of `planted.c` as the package runs native code: ``python -m fluxloom_lab.attack.planted_c cpu 1``.
 
 With 1 each function has its fault: a read past the end of an array, a signed overflow, a data race. With 0 it has none.
+With ``opencl`` in place of ``cpu`` a kernel of OpenCL reads past the end of a buffer.
 """
 
 from __future__ import annotations
@@ -29,5 +30,20 @@ def main(faulty: bool) -> None:
     add(values.ctypes.data, 100_000, int(faulty))
 
 
+def on_opencl(faulty: bool) -> None:
+    """Run a kernel of OpenCL that copies a number."""
+    import pyopencl
+
+    context = pyopencl.create_some_context(interactive=False)
+    queue = pyopencl.CommandQueue(context)
+    text = "kernel void copy(global const float *in, global float *out, int i) { out[0] = in[i]; }"
+    program = pyopencl.Program(context, text).build()
+    size, flags = 4 * _COUNT, pyopencl.mem_flags
+    given = pyopencl.Buffer(context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=np.zeros(_COUNT, np.float32))
+    taken = pyopencl.Buffer(context, flags.WRITE_ONLY, size)
+    pyopencl.Kernel(program, "copy")(queue, (1,), None, given, taken, np.int32(_COUNT if faulty else 0))
+    queue.finish()
+
+
 if __name__ == "__main__":
-    main(sys.argv[1] == "1")
+    (on_opencl if sys.argv[1] == "opencl" else main)(sys.argv[2] == "1")

@@ -1,4 +1,4 @@
-"""Runs tests with native code that checks itself: AddressSanitizer, UndefinedBehaviorSanitizer, ThreadSanitizer.
+"""Runs tests with native code that is watched: Address-, UndefinedBehavior- and ThreadSanitizer, and Oclgrind.
 
     python -m fluxloom_lab.attack.sanitizers address [--full] [--only conformance] [--json FILE]
 
@@ -7,6 +7,8 @@ as they are. Before silence counts, a planted fault has to be reported, and the 
 
 ThreadSanitizer needs to know how threads of OpenMP wait for each other. The OpenMP runtime of clang tells it, by
 libarcher; that of gcc does not, and all its barriers would look like races.
+
+Oclgrind is a simulator of a device of OpenCL, which knows the ends of buffers; with ``opencl`` loops run on it.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ MISSING = 77
 
 _PLAIN = "-O1 -g -fno-omit-frame-pointer"
 _REPORT = re.compile(
-    r"^(?:.*ERROR: AddressSanitizer: |.*: runtime error: |WARNING: ThreadSanitizer: )(.*)$", re.MULTILINE
+    r"^(?:.*ERROR: AddressSanitizer: |.*: runtime error: |WARNING: ThreadSanitizer: |(?=Invalid ))(.*)$", re.MULTILINE
 )
 _ADDRESS = re.compile(r"\b(?:0x[0-9a-f]+|\d+)\b|\(pid=\d+\)")
 
@@ -55,6 +57,8 @@ class Sanitizer:
         The compiler, if gcc will not do.
     fault
         Words in the report of the planted fault.
+    device
+        Whose loops it watches.
     """
 
     flags: str
@@ -63,6 +67,7 @@ class Sanitizer:
     preloaded: tuple[str, ...]
     compiler: str
     fault: str
+    device: str = "cpu"
 
 
 SANITIZERS = {
@@ -78,8 +83,12 @@ SANITIZERS = {
         "-fsanitize=thread -Wl,-z,undefs", "TSAN_OPTIONS",
         "ignore_noninstrumented_modules=1:exitcode=0:history_size=4", ("libtsan.so",), "clang", "data race",
     ),
+    "opencl": Sanitizer("", "", "", (), "gcc", "Invalid read", "opencl"),
 }  # fmt: skip
 
+OPENCL = {"opencl": (
+    ("tests/conformance/test_scattered.py", "tests/conformance/test_subsets.py"), ("tests/conformance",),
+)}  # fmt: skip
 GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "graph": (("tests/unit/graph",), ("tests/unit/graph",)),
     "mesh files": (
@@ -125,8 +134,9 @@ def main(words: Sequence[str] | None = None) -> int:
     if problem := _untrue(sanitizer, folder):
         print(f"{given.name}: {problem}", file=sys.stderr)
         return 1
-    only = [word.strip() for word in given.only.split(",") if word.strip()] or list(GROUPS)
-    rows = [_tested(sanitizer, folder, group, GROUPS[group][given.full], given.limit) for group in only]
+    groups = OPENCL if sanitizer.device == "opencl" else GROUPS
+    only = [word.strip() for word in given.only.split(",") if word.strip()] or list(groups)
+    rows = [_tested(sanitizer, folder, group, groups[group][given.full], given.limit) for group in only]
     _show(given.name, rows)
     if given.json:
         record = {"case": f"sanitize-{given.name}", "full": given.full, "groups": rows}
@@ -163,7 +173,7 @@ def _archer() -> str:
 
 def _lack(sanitizer: Sanitizer) -> str:
     """Return what this machine lacks; empty if nothing."""
-    for program in {"gcc", sanitizer.compiler}:
+    for program in ("gcc", sanitizer.compiler, *(("oclgrind",) if sanitizer.device == "opencl" else ())):
         if not shutil.which(program):
             return f"there is no {program} (Debian, Ubuntu: apt install {program})"
     missing = [name for name in sanitizer.preloaded if not _library(name)]
@@ -177,6 +187,8 @@ def _lack(sanitizer: Sanitizer) -> str:
 def _environment(sanitizer: Sanitizer, folder: Path, log: Path) -> dict[str, str]:
     """Return the environment of a process whose native code reports to files that begin with ``log``."""
     found = {name: value for name, value in os.environ.items() if not name.startswith("FLUXLOOM_")}
+    if sanitizer.device == "opencl":
+        return found | {"FLUXLOOM_CACHE": str(folder / "cache"), "PYTHONPATH": str(ROOT)}
     return found | {
         "FLUXLOOM_CC": sanitizer.compiler,
         "FLUXLOOM_CFLAGS": f"{_PLAIN} {sanitizer.flags}",
@@ -189,8 +201,10 @@ def _environment(sanitizer: Sanitizer, folder: Path, log: Path) -> dict[str, str
     }  # fmt: skip
 
 
-def _start(words: Sequence[str]) -> list[str]:
+def _start(sanitizer: Sanitizer, log: Path, words: Sequence[str]) -> list[str]:
     """Return a command without random addresses, which may lie where ThreadSanitizer has its tables."""
+    if sanitizer.device == "opencl":
+        return ["oclgrind", "--log", f"{log}.0", sys.executable, *words]
     alone = shutil.which("setarch")
     return [*([alone, platform.machine(), "-R"] if alone else []), sys.executable, *words]
 
@@ -200,7 +214,8 @@ def _untrue(sanitizer: Sanitizer, folder: Path) -> str:
     for faulty in (True, False):
         log = folder / "reports" / f"planted-{int(faulty)}"
         _clear(log)
-        words = _start(["-m", "fluxloom_lab.attack.planted_c", str(int(faulty))])
+        words = ["-m", "fluxloom_lab.attack.planted_c", sanitizer.device, str(int(faulty))]
+        words = _start(sanitizer, log, words)
         done = subprocess.run(words, cwd=ROOT, env=_environment(sanitizer, folder, log), capture_output=True, text=True,
                               check=False)  # fmt: skip
         found = reports(log)
@@ -223,9 +238,10 @@ def reports(log: Path) -> Counter[str]:
     found: Counter[str] = Counter()
     for path in sorted(log.parent.glob(f"{log.name}.*")):
         text = path.read_text(encoding="utf-8", errors="replace")
-        for report in re.split(r"^=+$", text, flags=re.MULTILINE) if "Sanitizer" in text else text.splitlines():
+        parts = r"^=+$" if "Sanitizer" in text else r"^(?=Invalid )" if "Invalid " in text else r"\n"
+        for report in re.split(parts, text, flags=re.MULTILINE):
             if said := _REPORT.search(report):
-                place = re.search(r"\w[\w-]*\.c:\d+", report)
+                place = re.search(r"\w[\w-]*\.c:\d+|Kernel: *\w+", report)
                 found[f"{_ADDRESS.sub('', said[1]).strip()} at {place[0] if place else '?'}"] += 1
     return found
 
@@ -234,7 +250,8 @@ def _tested(sanitizer: Sanitizer, folder: Path, group: str, tests: Sequence[str]
     """Run the tests of a group; return the row of the table."""
     log = folder / "reports" / group.replace(" ", "-")
     _clear(log)
-    words = _start(["-m", "pytest", "-n0", "-q", "-p", "no:cacheprovider", "-k", "not opencl", *tests])
+    chosen = "opencl" if sanitizer.device == "opencl" else "not opencl"
+    words = _start(sanitizer, log, ["-m", "pytest", "-n0", "-q", "-p", "no:cacheprovider", "-k", chosen, *tests])
     begin, note = time.monotonic(), ""
     output = folder / f"{log.name}.txt"
     with output.open("w", encoding="utf-8") as file:
@@ -246,6 +263,9 @@ def _tested(sanitizer: Sanitizer, folder: Path, group: str, tests: Sequence[str]
     text = output.read_text(encoding="utf-8", errors="replace")
     last = text.strip().rpartition("\n")[2]
     numbers = Counter({word: int(count) for count, word in re.findall(r"(\d+) (passed|failed|skipped|error)", last)})
+    if note:
+        letters = Counter("".join(re.findall(r"^([.sFEx]+)(?: +\[ *\d+%\])?$", text, re.MULTILINE)))
+        numbers = Counter(passed=letters["."], failed=letters["F"], error=letters["E"], skipped=letters["s"])
     if status not in (0, 1):
         note = f"status {status}: see {output}"
     return {
