@@ -179,3 +179,15 @@ def test_lanes_of_chunks() -> None:
         assert Case(layout=RowGroupedCSR(32, chunk)).product().schedule.lanes == lanes
     text = Case(layout=RowGroupedCSR(32, 2)).product().source
     assert "lane * row0_chunk" in text
+
+
+@pytest.mark.parametrize(
+    ("schedule", "partials"),
+    [(Schedule(lanes=4), -(-N // 32)), (Schedule(pairs=True), -(-N // 128)), (Schedule(lanes=1), -(-N // 128))],
+)
+def test_partial_results_of_shared_rows(schedule: Schedule, partials: int) -> None:
+    """One for each group that shares 32 rows, else one for 128 rows."""
+    case = Case()
+    total = case.ctx.scalar(0.0, "total")
+    loop = Loop(summed, case.rows, case.a[case.m.to_entries], case.x[case.m], case.y, total, schedule=schedule)
+    assert loop.plan.partials == partials

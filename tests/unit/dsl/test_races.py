@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import fluxloom as fl
-from fluxloom import Inc, Loop, Read
+from fluxloom import Inc, Loop, Read, Write
+from fluxloom.core.errors import LoopError
 
 
 @fl.kernel
@@ -22,3 +24,17 @@ def test_short_rows_are_filled_with_targets_of_their_own() -> None:
     (table,) = loop.races.tables
     assert table.shape == (4, 3)
     assert [set(row) for k, row in enumerate(table.tolist()) if k != 2] == [{0, 1, 2}, {3}, {4, 5}]
+
+
+@fl.kernel
+def both(x: Write, y: Write):
+    x[0] = 1.0
+    y[0] = 2.0
+
+
+def test_a_dat_is_written_by_one_argument() -> None:
+    ctx = fl.Context("reference")
+    s = ctx.set(4, "s")
+    u = ctx.dat(s, name="u")
+    with pytest.raises(LoopError, match="'x' and 'y' are the same 'u' and it is written"):
+        Loop(both, s, u, u)

@@ -21,8 +21,8 @@ from tests import lattice_collision_oracle as oracle
 
 ALL = (D2Q9, D3Q19, D3Q27)
 EVERYWHERE: tuple[Collision, ...] = (
-    BGK(), TRT(), MRT(), MRT(None, None, 1.3, 0.3), MRT(1.3, None, None, 0.3), Regularised(), Regularised(0.3), BGK(0.3),
-    TRT(smagorinsky=0.3),
+    BGK(), TRT(), MRT(), MRT(None, None, 1.3, 0.3), MRT(1.3, None, None, 0.3), Regularised(), Regularised(0.3),
+    BGK(0.3), TRT(smagorinsky=0.3),
 )  # fmt: skip
 PRODUCTS: tuple[Collision, ...] = (
     CentralMoments(None, 1.2, 1.3), CentralMoments(corrected=True, smagorinsky=0.3),
