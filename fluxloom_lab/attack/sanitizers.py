@@ -93,7 +93,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "graph": (("tests/unit/graph",), ("tests/unit/graph",)),
     "mesh files": (
         ("tests/unit/mesh/test_whole_files.py", "tests/unit/mesh/test_su2.py", "tests/unit/mesh/test_formats.py",
-         "tests/unit/mesh/test_connectivity.py", "tests/unit/mesh/test_rows.py"),
+         "tests/unit/mesh/test_connectivity.py"),
         ("tests/unit/mesh",),
     ),
     "device": (("tests/unit/device/test_bandwidth.py", "tests/unit/device/test_buffer.py"), ("tests/unit/device",)),

@@ -7,7 +7,7 @@ import numpy as np
 import fluxloom as fl
 from fluxloom import Inc, Loop, Read, Write
 from fluxloom.core.access import RW
-from fluxloom.dsl.plan.grouping import components, why_whole
+from fluxloom.dsl.plan.split import components, why_whole
 
 
 @fl.kernel
