@@ -163,7 +163,7 @@ def _expressions(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
         yield "not" if isinstance(node.op, ast.Not) else "arithmetic", node.operand
     elif isinstance(node, ast.BoolOp):
         yield "not", ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
-    elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
+    elif isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
         yield "constant", ast.Constant(node.value + 1)
     elif isinstance(node, ast.Call):
         for k in range(len(node.args) - 1):

@@ -12,6 +12,7 @@ from fluxloom.codegen.packs.row_packs import why_no_row_packs
 from fluxloom.core.errors import PlanError
 from fluxloom.dsl.declare.ragged import RaggedLayout
 from fluxloom.dsl.plan.bind import Numbering, specialise
+from fluxloom.dsl.plan.lanes import why_alone
 from fluxloom.dsl.plan.pairs import why_single
 from fluxloom.dsl.plan.tuning import schedule_words
 from fluxloom.dsl.tune.knobs import loop_knobs, loop_schedule, starting_point
@@ -191,3 +192,16 @@ def test_partial_results_of_shared_rows(schedule: Schedule, partials: int) -> No
     total = case.ctx.scalar(0.0, "total")
     loop = Loop(summed, case.rows, case.a[case.m.to_entries], case.x[case.m], case.y, total, schedule=schedule)
     assert loop.plan.partials == partials
+
+
+@pytest.mark.parametrize(("repeats", "reason"), [(False, ""), (True, "map 'm' meets a target twice")])
+def test_rows_that_scatter_are_shared_where_no_target_repeats(repeats: bool, reason: str) -> None:
+    ctx = fl.Context(FakeItems("cuda"), tuning=False)  # type: ignore[arg-type]
+    rows, cells = ctx.set(4, "rows"), ctx.set(8, "cells")
+    m = ctx.ragged(rows, cells, [0, 2, 4, 6, 8], np.arange(8) // (2 if repeats else 1), "m")
+    bound = Loop(spread, rows, ctx.dat(cells)[m], ctx.dat(rows)).bound
+    said = why_alone(bound, "element_colour", None)
+    assert reason in said
+    assert bool(said) is repeats
+    assert why_alone(bound, "atomic", None) == ""
+    assert "forbids" in why_alone(bound, "atomic", "global")
