@@ -27,7 +27,7 @@ MOVED := $(shell place=$$(sed -n 's/^command = .* -m venv \(--[a-z-]* \)*//p' "$
 
 .DEFAULT_GOAL := help
 .PHONY: help env demo test test-long yardstick lint types docs bench clean distclean \
-	sanitize-address sanitize-undefined sanitize-thread
+	sanitize-address sanitize-undefined sanitize-thread sanitize-opencl
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,6 +85,9 @@ sanitize-undefined: env ## run them with native code that finds undefined behavi
 
 sanitize-thread: env ## run them with native code that finds data races (clang and libomp)
 	$(BIN)/python -m fluxloom_lab.attack.sanitizers thread $(ARGS)
+
+sanitize-opencl: env ## run tests of the OpenCL device on a simulator that finds wrong reads and writes (oclgrind)
+	$(BIN)/python -m fluxloom_lab.attack.sanitizers opencl $(ARGS)
 
 lint: env ## check the code with ruff
 	$(BIN)/python -m ruff check .
