@@ -167,7 +167,7 @@ def _attack(given: argparse.Namespace, folder: Path) -> list[Result]:
         if failed:
             raise CaseError(f"the tests fail without a mutant: {failed}")
         limits[names] = max(_LEAST, _PATIENCE * seconds)
-        print(f"without a mutant {seconds:5.1f} s: {' '.join(names)}", flush=True)
+        _tell(f"without a mutant {seconds:5.1f} s: {' '.join(names)}")
 
     def attempt(mutation: Mutation) -> Result:
         if mutation.key in judged:
@@ -175,12 +175,18 @@ def _attack(given: argparse.Namespace, folder: Path) -> list[Result]:
         names = tuple(tests[mutation.file])
         failed, seconds = copies.run(names, mutation, limits[names])
         result = Result(mutation, "killed" if failed else "survived", seconds, failed)
-        print(f"{result.status:8} {seconds:5.1f} s  {mutation.file}:{mutation.line} {mutation.kind}: "
-              f"{_short(mutation.before)} -> {_short(mutation.after)}  {failed}", flush=True)  # fmt: skip
+        _tell(f"{result.status:8} {seconds:5.1f} s  {mutation.file}:{mutation.line} {mutation.kind}: "
+              f"{_short(mutation.before)} -> {_short(mutation.after)}  {failed}")  # fmt: skip
         return result
 
     with ThreadPoolExecutor(given.jobs) as pool:
         return list(pool.map(attempt, chosen))
+
+
+def _tell(line: str) -> None:
+    """Write a line of what the command says."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def _short(text: str) -> str:
@@ -212,8 +218,8 @@ def main(words: Sequence[str] | None = None) -> int:
         results = _attack(given, Path(folder))
     found = summary(results)
     for file, row in found["files"].items():
-        print(f"{file:45} " + "  ".join(f"{row.get(name, 0):3} {name}" for name in _STATES))
-    print(f"{found['mutants']} mutants, {found['killed_percent']} % killed of those that differ")
+        _tell(f"{file:45} " + "  ".join(f"{row.get(name, 0):3} {name}" for name in _STATES))
+    _tell(f"{found['mutants']} mutants, {found['killed_percent']} % killed of those that differ")
     if given.json:
         record = {"case": "attack-mutants", "seed": given.seed, **found, "results": [one.record() for one in results]}
         given.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

@@ -129,10 +129,10 @@ def main(words: Sequence[str] | None = None) -> int:
     given = parser.parse_args(words)
     sanitizer, folder = SANITIZERS[given.name], given.folder.resolve() / given.name
     if lack := _lack(sanitizer):
-        print(f"{given.name}: {lack}", file=sys.stderr)
+        _tell(f"{given.name}: {lack}")
         return MISSING
     if problem := _untrue(sanitizer, folder):
-        print(f"{given.name}: {problem}", file=sys.stderr)
+        _tell(f"{given.name}: {problem}")
         return 1
     groups = OPENCL if sanitizer.device == "opencl" else GROUPS
     only = [word.strip() for word in given.only.split(",") if word.strip()] or list(groups)
@@ -144,17 +144,23 @@ def main(words: Sequence[str] | None = None) -> int:
     return int(any(row["reports"] or row["failed"] or row["note"] for row in rows))
 
 
+def _tell(line: str) -> None:
+    """Write a line of what the command says."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 def _show(name: str, rows: Sequence[dict[str, Any]]) -> None:
     """Print the table, and the reports."""
-    print(f"{name} sanitizer; the planted fault was reported")
-    print(f"{'group':18} {'tests':>7} {'failed':>7} {'skipped':>8} {'reports':>8} {'seconds':>8}")
+    _tell(f"{name} sanitizer; the planted fault was reported")
+    _tell(f"{'group':18} {'tests':>7} {'failed':>7} {'skipped':>8} {'reports':>8} {'seconds':>8}")
     for row in rows:
         numbers = row["passed"] + row["failed"], row["failed"], row["skipped"], sum(row["reports"].values())
-        print(f"{row['group']:18} {numbers[0]:7} {numbers[1]:7} {numbers[2]:8} {numbers[3]:8} {row['seconds']:8}  "
+        _tell(f"{row['group']:18} {numbers[0]:7} {numbers[1]:7} {numbers[2]:8} {numbers[3]:8} {row['seconds']:8}  "
               f"{row['note']}")  # fmt: skip
     for row in rows:
         for text, count in row["reports"].items():
-            print(f"{row['group']}: {count} x {text}")
+            _tell(f"{row['group']}: {count} x {text}")
 
 
 def _library(name: str) -> str:
