@@ -205,3 +205,9 @@ def test_rows_that_scatter_are_shared_where_no_target_repeats(repeats: bool, rea
     assert bool(said) is repeats
     assert why_alone(bound, "atomic", None) == ""
     assert "forbids" in why_alone(bound, "atomic", "global")
+
+
+def test_lanes_that_are_not_possible_are_refused() -> None:
+    case = Case()
+    with pytest.raises(PlanError, match=r"first: lanes=4 is not possible: .*; use lanes=1"):
+        Loop(first, case.rows, case.x[case.m], case.y, schedule=Schedule(lanes=4))
