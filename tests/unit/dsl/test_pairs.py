@@ -12,7 +12,7 @@ from fluxloom.codegen.packs.row_packs import why_no_row_packs
 from fluxloom.core.errors import PlanError
 from fluxloom.dsl.declare.ragged import RaggedLayout
 from fluxloom.dsl.plan.bind import Numbering, specialise
-from fluxloom.dsl.plan.lanes import why_alone
+from fluxloom.dsl.plan.lanes import allowed, why_alone
 from fluxloom.dsl.plan.pairs import why_single
 from fluxloom.dsl.plan.tuning import schedule_words
 from fluxloom.dsl.tune.knobs import loop_knobs, loop_schedule, starting_point
@@ -211,3 +211,13 @@ def test_lanes_that_are_not_possible_are_refused() -> None:
     case = Case()
     with pytest.raises(PlanError, match=r"first: lanes=4 is not possible: .*; use lanes=1"):
         Loop(first, case.rows, case.x[case.m], case.y, schedule=Schedule(lanes=4))
+
+
+def test_lanes_of_a_cpu_are_tried_only_where_there_are_some() -> None:
+    case = Case()
+    loop = case.product()
+    case.ctx.device.is_cpu = True  # type: ignore[attr-defined]
+    assert allowed(loop.bound, ["direct"], Schedule(lanes=1)) == ()
+    assert allowed(loop.bound, ["direct"], Schedule(lanes=2)) != ()
+    case.ctx.device.is_cpu = False  # type: ignore[attr-defined]
+    assert allowed(loop.bound, ["direct"], Schedule(lanes=1)) != ()
