@@ -33,10 +33,11 @@ MOVED := $(shell place=$$(sed -n 's/^command = .* -m venv \(--[a-z-]* \)*//p' "$
 	test -z "$$place" || test "$$place" -ef "$(VENV)" || echo "$$place")
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-long yardstick lint types docs bench lock audit sbom clean distclean
+.PHONY: help env demo test test-long yardstick lint types docs bench lock audit sbom clean distclean \
+	sanitize-address sanitize-undefined sanitize-thread sanitize-opencl
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ifneq ($(strip $(MOVED)),)
 .PHONY: $(STAMP)
@@ -89,6 +90,18 @@ test-long: env ## run every test, the long ones too
 
 yardstick: env ## run every case short and compare with its record (ARGS="--update", "--help")
 	$(BIN)/python -m tests.yardstick $(ARGS)
+
+sanitize-address: env ## run tests with native code that finds reads and writes past the end of arrays (ARGS="--full")
+	$(BIN)/python -m fluxloom_lab.attack.sanitizers address $(ARGS)
+
+sanitize-undefined: env ## run them with native code that finds undefined behaviour
+	$(BIN)/python -m fluxloom_lab.attack.sanitizers undefined $(ARGS)
+
+sanitize-thread: env ## run them with native code that finds data races (clang and libomp)
+	$(BIN)/python -m fluxloom_lab.attack.sanitizers thread $(ARGS)
+
+sanitize-opencl: env ## run tests of the OpenCL device on a simulator that finds wrong reads and writes (oclgrind)
+	$(BIN)/python -m fluxloom_lab.attack.sanitizers opencl $(ARGS)
 
 lint: env ## check the code with ruff
 	$(BIN)/python -m ruff check .

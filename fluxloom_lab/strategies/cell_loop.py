@@ -31,7 +31,7 @@ class OverCells(FluxLoops):
 
     def loops(self, balance: Any, w: Dat) -> list[Loop]:
         """Return the loops in which both cells of a face find its flux."""
-        flow, slope, share = balance.flow, balance.flow.slope, balance.flow.limiter_values
+        flow, slope, share = balance.flow, balance.flow.gradient, balance.flow.limiter_values
         near, sides = flow.near, flow.face[flow.sides]
         loops = [Loop(residual, flow.elements, w, slope, share, w[near], slope[near], share[near], sides,
                       balance.tensors[flow.sides], flow.sign, flow.res, flow.speed, flow.clipped,

@@ -48,7 +48,7 @@ density = "1 + 0.2 * exp(-20 * ((x - 0.5)**2 + (y - 0.5)**2 + (z - 0.5)**2))"
 
 [scheme]
 turbulence = "spalart-allmaras"
-gradients = "{slopes}"
+gradients = "{gradients}"
 
 [boundary]
 ymin = {{ type = "wall" }}
@@ -152,9 +152,9 @@ def run(comm: Comm, path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("gradients", ["faces", *NODE_GRADIENTS])
-def test_a_case_with_polyhedra(polyhedra: Path, tmp_path: Path, slopes: str) -> None:
+def test_a_case_with_polyhedra(polyhedra: Path, tmp_path: Path, gradients: str) -> None:
     path = tmp_path / "case.toml"
-    path.write_text(CASE.format(file=polyhedra, gradients=slopes))
+    path.write_text(CASE.format(file=polyhedra, gradients=gradients))
     alone = run_threads(1, lambda comm: run(comm, path))[0][1]
     found = np.full_like(alone, np.nan)
     for number, values in run_threads(2, lambda comm: run(comm, path)):

@@ -18,7 +18,8 @@ from fluxloom.core.errors import DatError
 from fluxloom.dsl.declare.directory import by_rank, even_owner, lay_out, mixed_rows, places_by_rank
 from fluxloom.dsl.ranks import decompose_owner
 from fluxloom.dsl.ranks.decompose import Link, decompose
-from fluxloom.dsl.ranks.decompose_halo import find_sorted
+from fluxloom.dsl.ranks.decompose_halo import _encode, find_sorted
+from fluxloom.graph.lookup import index_numbers
 
 LINE = np.array([[0, 1], [1, 2], [2, 3]], dtype=np.int64)
 SIZES = {"edges": 3, "nodes": 4}
@@ -149,6 +150,17 @@ def test_rows_are_laid_out() -> None:
 def test_find_sorted() -> None:
     assert find_sorted(np.array([2, 5, 9]), np.array([9, 1, 5, 10, -1])).tolist() == [2, -1, 1, -1, -1]
     assert find_sorted(np.zeros(0, dtype=np.int64), np.array([3])).tolist() == [-1]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_tables_are_encoded_in_32_bits(dtype: str) -> None:
+    """One of 64 bits stays as it is."""
+    table = np.array([[4, 9], [-1, 6]], dtype=dtype)
+    coded = _encode(table, index_numbers(np.array([4, 6], dtype=np.int64)))
+    assert coded.place.dtype == np.int32
+    assert coded.place.tolist() == [[0, -2], [-1, 1]]
+    assert (coded.spots.tolist(), coded.elsewhere.tolist()) == ([1], [9])
+    assert np.shares_memory(coded.place, table) is (dtype == "int32")
 
 
 @pytest.mark.parametrize(

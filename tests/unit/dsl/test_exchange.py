@@ -12,6 +12,7 @@ from fluxloom.codegen.exchange import Field, record_bytes
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.dtypes import scalar
+from fluxloom.core.errors import CommError
 from fluxloom.device.buffer import RemoteBuffer
 from fluxloom.dsl.declare.parts import Part, refresh_host
 from fluxloom.dsl.ranks.exchange import Exchange
@@ -133,3 +134,13 @@ def test_refreshing_arrays_of_the_host() -> None:
             assert np.array_equal(array, part.numbers[:, None] * np.array([1, 10]))
 
     run_threads(4, rank)
+
+
+def test_ranks_exchange_the_same_dats() -> None:
+    def rank(comm: Comm) -> None:
+        world = World(MESH, comm, owners("random", 70, 2))
+        a, b = (world.dat("cells", np.zeros(70), name) for name in "ab")
+        with pytest.raises(CommError, match="the ranks disagree"):
+            Exchange(world.ctx, [a, b][: 1 + comm.rank])
+
+    run_threads(2, rank)

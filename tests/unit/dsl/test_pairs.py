@@ -12,6 +12,7 @@ from fluxloom.codegen.packs.row_packs import why_no_row_packs
 from fluxloom.core.errors import PlanError
 from fluxloom.dsl.declare.ragged import RaggedLayout
 from fluxloom.dsl.plan.bind import Numbering, specialise
+from fluxloom.dsl.plan.lanes import allowed, why_alone
 from fluxloom.dsl.plan.pairs import why_single
 from fluxloom.dsl.plan.tuning import schedule_words
 from fluxloom.dsl.tune.knobs import loop_knobs, loop_schedule, starting_point
@@ -179,3 +180,44 @@ def test_lanes_of_chunks() -> None:
         assert Case(layout=RowGroupedCSR(32, chunk)).product().schedule.lanes == lanes
     text = Case(layout=RowGroupedCSR(32, 2)).product().source
     assert "lane * row0_chunk" in text
+
+
+@pytest.mark.parametrize(
+    ("schedule", "partials"),
+    [(Schedule(lanes=4), -(-N // 32)), (Schedule(pairs=True), -(-N // 128)), (Schedule(lanes=1), -(-N // 128))],
+)
+def test_partial_results_of_shared_rows(schedule: Schedule, partials: int) -> None:
+    """One for each group that shares 32 rows, else one for 128 rows."""
+    case = Case()
+    total = case.ctx.scalar(0.0, "total")
+    loop = Loop(summed, case.rows, case.a[case.m.to_entries], case.x[case.m], case.y, total, schedule=schedule)
+    assert loop.plan.partials == partials
+
+
+@pytest.mark.parametrize(("repeats", "reason"), [(False, ""), (True, "map 'm' meets a target twice")])
+def test_rows_that_scatter_are_shared_where_no_target_repeats(repeats: bool, reason: str) -> None:
+    ctx = fl.Context(FakeItems("cuda"), tuning=False)  # type: ignore[arg-type]
+    rows, cells = ctx.set(4, "rows"), ctx.set(8, "cells")
+    m = ctx.ragged(rows, cells, [0, 2, 4, 6, 8], np.arange(8) // (2 if repeats else 1), "m")
+    bound = Loop(spread, rows, ctx.dat(cells)[m], ctx.dat(rows)).bound
+    said = why_alone(bound, "element_colour", None)
+    assert reason in said
+    assert bool(said) is repeats
+    assert why_alone(bound, "atomic", None) == ""
+    assert "forbids" in why_alone(bound, "atomic", "global")
+
+
+def test_lanes_that_are_not_possible_are_refused() -> None:
+    case = Case()
+    with pytest.raises(PlanError, match=r"first: lanes=4 is not possible: .*; use lanes=1"):
+        Loop(first, case.rows, case.x[case.m], case.y, schedule=Schedule(lanes=4))
+
+
+def test_lanes_of_a_cpu_are_tried_only_where_there_are_some() -> None:
+    case = Case()
+    loop = case.product()
+    case.ctx.device.is_cpu = True  # type: ignore[attr-defined]
+    assert allowed(loop.bound, ["direct"], Schedule(lanes=1)) == ()
+    assert allowed(loop.bound, ["direct"], Schedule(lanes=2)) != ()
+    case.ctx.device.is_cpu = False  # type: ignore[attr-defined]
+    assert allowed(loop.bound, ["direct"], Schedule(lanes=1)) != ()

@@ -10,7 +10,7 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.access import RW, Const, Inc, Read, Write
 from fluxloom.dsl.run.chain import Chain
-from fluxloom.fv.compressible.fluxes import ausm, euler, hllc, roe, rusanov
+from fluxloom.fv.compressible.fluxes import ausm, euler, evened, hllc, roe, rusanov
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
 from fluxloom_lab.exact.riemann import SOD, RiemannProblem
@@ -331,3 +331,19 @@ def test_expansion_through_the_speed_of_sound() -> None:
     assert jumps[0] > 5.0 * exact
     assert jumps[1] < 3.5 * exact
     assert jumps[2] < 3.5 * exact
+
+
+@pytest.mark.parametrize("steep", [0.1, 1.0, 2.0])
+def test_entropy_and_shear_are_carried_as_the_formula_says(steep: float) -> None:
+    rng, gamma, n = np.random.default_rng(5), 1.4, np.array([0.6, 0.8])
+    left, right = (np.array([1.0, 0.2, -0.1, 1.0]) + 0.1 * rng.random(4) for _ in range(2))
+    f = rng.random(4)
+    found = f.copy()
+    evened(left, right, n, found, gamma, 2, steep)
+    (density, *_, pressure), u = 0.5 * (left + right), 0.5 * (left + right)[1:3]
+    jump, c2 = right - left, gamma * pressure / density
+    normal = jump[1:3] @ n
+    entropy = (jump[0] - jump[3] / c2) * np.array([1.0, *u, 0.5 * (u @ u)])
+    shear = density * np.array([0.0, *(jump[1:3] - normal * n), u @ jump[1:3] - (u @ n) * normal])
+    wanted = f - 0.5 * max(steep * np.sqrt(c2) - abs(u @ n), 0.0) * (entropy + shear)
+    np.testing.assert_allclose(found, wanted, rtol=1e-14)

@@ -7,7 +7,8 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.access import Read, Write
-from fluxloom.fv.gradients.limiters import bounded, smooth_share
+from fluxloom.core.errors import SolverError
+from fluxloom.fv.gradients.limiters import Venkatakrishnan, bounded, smooth_share
 from fluxloom.kernel.frontend import kernel
 
 
@@ -62,3 +63,13 @@ def test_smooth() -> None:
     assert (share[change < 1.0] == 1.0).all()
     assert np.abs(np.diff(share[change > 1.2], 2)).max() < 1e-4  # no kink where the change is the largest allowed
     assert np.abs(np.diff(computed(change, -1.0, 2.0)[:, 0], 2)).max() > 3e-3
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [({"smoothness": 0.0}, "smoothness: a number above 0"), ({"unlimited": np.nan}, "unlimited: a number above 0"),
+     ({"length": -1.0}, "length: a number of at least 0"), ({"length": np.inf}, "length: a number of at least 0")],
+)  # fmt: skip
+def test_numbers_out_of_range_are_refused(given: dict[str, float], words: str) -> None:
+    with pytest.raises(SolverError, match=words):
+        Venkatakrishnan(**given)

@@ -159,6 +159,8 @@ AT_LOWERING = [
     ("r[0] = «a\na = 1", "may be used before it is assigned"),
     ("if «k:\n    pass", "an integer is used as a test"),
     ("if «nu:\n    pass", "a real is used as a test"),
+    ("a = 1.0 if «k else 2.0", "an integer is used as a test"),
+    ("a = «fl.select(k, 1.0, 2.0)", "a test must be a boolean"),
     ("a = «k and flag", "an integer is used as a test"),
     ("a = «not k", "'not' needs a boolean"),
     ("a = «flag + 1", "needs numbers, not a boolean"),

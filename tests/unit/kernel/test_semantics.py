@@ -79,6 +79,24 @@ def test_integer_and_real_arithmetic():
 
 
 @kernel
+def powers(n: Read, u: Read, i: Write, r: Write):
+    i[0] = n[0] ** 4
+    i[1] = n[0] ** 5
+    i[2] = n[0] ** 6
+    i[3] = n[0] ** 7
+    i[4] = n[0] ** 8
+    r[0] = u[0] ** 4
+    r[1] = u[0] ** 5
+    r[2] = u[0] ** 7
+    r[3] = u[0] ** -4
+    r[4] = u[0] ** 9
+
+
+def test_powers_are_products():
+    agree(powers, {"n": np.array([3]), "u": np.array([1.5]), "i": np.zeros(5, int), "r": np.zeros(5)})
+
+
+@kernel
 def floors(n: Read, i: Write, r: Write):
     i[0] = n[0] // n[1]
     i[1] = n[0] % n[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, replace
 from fractions import Fraction
 from typing import Any
@@ -20,7 +21,8 @@ from tests import lattice_collision_oracle as oracle
 
 ALL = (D2Q9, D3Q19, D3Q27)
 EVERYWHERE: tuple[Collision, ...] = (
-    BGK(), TRT(), MRT(), MRT(None, None, 1.3, 0.3), Regularised(), BGK(0.3), TRT(smagorinsky=0.3),
+    BGK(), TRT(), MRT(), MRT(None, None, 1.3, 0.3), MRT(1.3, None, None, 0.3), Regularised(), Regularised(0.3),
+    BGK(0.3), TRT(smagorinsky=0.3),
 )  # fmt: skip
 PRODUCTS: tuple[Collision, ...] = (
     CentralMoments(None, 1.2, 1.3), CentralMoments(corrected=True, smagorinsky=0.3),
@@ -78,6 +80,8 @@ def followed(lattice: Lattice, collision: Any, rates: Rates, f: np.ndarray, forc
         return Rates(rate, rate, rate, rate)
     if isinstance(collision, TRT):
         return Rates(rate, rate, 1 / (collision.magic / (1 / rate - 0.5) + 0.5), rate)
+    if isinstance(collision, Regularised):
+        return replace(rates, shear=rate, bulk=rate)
     new = {name: rate for name in ("bulk", "odd", "even") if getattr(collision, name) is None}
     return replace(rates, shear=rate, **new)
 
@@ -221,3 +225,9 @@ def test_mistakes() -> None:
         Constants(D2Q9, BGK(), 0.0, "float32")
     with pytest.raises(SolverError, match="the force needs 2 finite components"):
         Constants(D2Q9, BGK(), 0.1, "float32", (1.0,))
+
+
+@pytest.mark.parametrize("rate", [0.0, 2.0, -1.0, math.inf])
+def test_rates_are_between_zero_and_two(rate: float) -> None:
+    with pytest.raises(SolverError, match="mrt: the rate odd is between 0 and 2"):
+        MRT(odd=rate)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.core.errors import CaseError, SolverError
+from fluxloom.core.errors import CaseError, DeviceUnavailable, SolverError
 from fluxloom.core.status import Goal, RunStatus
 from fluxloom.mesh import box2d
 from fluxloom.mesh.data.mesh import MeshData
@@ -199,3 +200,10 @@ def test_snapshots(tmp_path: Path) -> None:
     assert {name.partition(".")[0] for name in result.files if name.startswith("snapshot")} >= {
         "snapshot_000002", "snapshot_000004",
     }  # fmt: skip
+
+
+def test_checkpoints_need_h5py_from_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not when the first one is due, perhaps after hours."""
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(DeviceUnavailable, match=r"\[checkpoint\] needs h5py"):
+        fl.run(Decay(), fl.Steps(2), directory=tmp_path, checkpoint=fl.Every(100))

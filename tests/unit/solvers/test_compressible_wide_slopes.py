@@ -33,7 +33,7 @@ def test_slopes_of_a_linear_field_and_uniform_flow(kind: NodeGradients) -> None:
     flow.start(lambda x: stream + 1e-3 * x[:, :1])
     flow.before()
     middle = np.flatnonzero((np.abs(volumes.centres[: volumes.cells] - 0.5) < 0.3).all(axis=1))
-    found = flow.slope.read()[: volumes.cells].reshape(-1, 4, 2)[middle]
+    found = flow.gradient.read()[: volumes.cells].reshape(-1, 4, 2)[middle]
     assert np.abs(found[:, :, 0] - 1e-3).max() < 1e-12
     assert np.abs(found[:, :, 1]).max() < 1e-12
     assert flow.limiter_values.read()[middle].min() > 0.9
