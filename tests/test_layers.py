@@ -37,7 +37,7 @@ LABORATORY_LAYERS = {
     "formats": 0, "strategies": 0,
     "problems": 1,
     "studies": 2,
-    "bench": 3, "verify": 3, "peers": 3,  # may import each other
+    "attack": 3, "bench": 3, "verify": 3, "peers": 3,  # may import each other
     "cli": 4,
 }  # fmt: skip
 FACADE = frozenset({PACKAGE, f"{PACKAGE}.__main__"})  # may import every layer
