@@ -26,7 +26,7 @@ from typing import Any
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom_lab.options import option
 
-__all__ = ["Attack", "AttackOptions", "Attacks", "Finding", "Outcome", "Trial", "as_json", "attempt"]
+__all__ = ["Attack", "AttackOptions", "Attacks", "Finding", "Outcome", "Trial", "as_json", "attempt", "processes_of"]
 
 MARK = "FLUXLOOM_TRIAL"
 """Variable of the environment by which processes of a trial are known."""
@@ -268,7 +268,7 @@ class _Process:
         """End the process and all that it started."""
         os.kill(self._process, signal.SIGKILL)
         os.waitpid(self._process, 0)
-        for process, _ in _left(self.folder.name):
+        for process, _ in processes_of(MARK, self.folder.name):
             _kill(process)
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -276,9 +276,9 @@ class _Process:
         """Return what is wrong; the folder is removed if nothing is."""
         texts = list(self._texts())
         end = time.monotonic() + _GRACE
-        while not self._late and any(_left(self.folder.name)) and time.monotonic() < end:
+        while not self._late and any(processes_of(MARK, self.folder.name)) and time.monotonic() < end:
             time.sleep(_POLL)
-        for process, command in _left(self.folder.name):
+        for process, command in processes_of(MARK, self.folder.name):
             _kill(process)
             if not self._late:
                 texts.append(f"the process {command} is left")
@@ -299,9 +299,9 @@ class _Process:
             yield from found["texts"]
 
 
-def _left(mark: str) -> Iterator[tuple[int, str]]:
-    """Yield the processes of a trial that still run, with their commands."""
-    wanted = f"{MARK}={mark}".encode()
+def processes_of(variable: str, value: str) -> Iterator[tuple[int, str]]:
+    """Yield the running processes that were started with a variable in their environment, with their commands."""
+    wanted = f"{variable}={value}".encode()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             if wanted in (folder / "environ").read_bytes().split(b"\0"):

@@ -12,4 +12,5 @@ __all__ = ["attacks"]
 def attacks() -> Registry[Attacks]:
     """Return the known groups of attacks, open to the entry points ``fluxloom.attacks``."""
     registry: Registry[Attacks] = Registry("group of attacks", group="fluxloom.attacks", error=CaseError)
+    registry.place("faults", "fluxloom_lab.attack.faults:FAULTS")
     return registry

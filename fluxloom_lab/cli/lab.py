@@ -27,7 +27,7 @@ def _started(call: Call) -> int:
         for seed in sorted({one.seed for one in outcome.found}):
             tell(f"again: fluxloom lab {call.name} --only {outcome.attack} --seed {seed} --trials 1")
     rows = [[*_row(outcome)] for outcome in outcomes]
-    table(f"{call.name}: {call.subject.title}", ("attack", "trials", "found", "seconds", "counts"), rows, left=(0, 4))
+    table("", ("attack", "trials", "found", "seconds", "counts"), rows, left=(0, 4))
     if call.json_file is not None:
         write_json(call.json_file, as_json(call.name, options, outcomes))
     return int(any(outcome.found for outcome in outcomes))

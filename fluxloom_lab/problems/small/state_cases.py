@@ -569,7 +569,7 @@ STAGGERED_IN_TIME: dict[str, Any] = {
 
 Case = tuple[str, dict[str, Any], int]
 
-CASES: dict[str, Case] = {
+_FIRST: dict[str, Case] = {
     "airfoil": (AIRFOIL, {}, 9),
     "staggered": (STAGGERED, {}, 10),
     "staggered kept mean": (STAGGERED_CHANNEL, {}, 10),
@@ -636,7 +636,6 @@ CASES: dict[str, Case] = {
     "tsunami": (TSUNAMI, {}, 24),
     "tsunami first order": (TSUNAMI, {"flow.order": 1, "flow.precision": "float32"}, 24),
 }
-"""Name to a case, changes of it, and steps of the whole run."""
 
 _VISCOUS = {"gas.viscosity": "sutherland", "flow.reynolds": 1e5, "boundary.airfoil": {"type": "wall"}}
 _MODEL = _VISCOUS | {"scheme.turbulence": "spalart-allmaras"}
@@ -691,9 +690,10 @@ _MORE: dict[str, tuple[str, dict[str, Any]]] = {
 }  # fmt: skip
 """Name to one of them, and more changes of it."""
 
-CASES |= {
-    name: (CASES[base][0], CASES[base][1] | changes, CASES[base][2]) for name, (base, changes) in _MORE.items()
+CASES: dict[str, Case] = _FIRST | {
+    name: (_FIRST[base][0], _FIRST[base][1] | changes, _FIRST[base][2]) for name, (base, changes) in _MORE.items()
 }  # fmt: skip
+"""Name to a case, changes of it, and steps of the whole run."""
 
 LONG = frozenset(CASES) - {
     "airfoil", "staggered one projection", "incompressible scalar", "incompressible fourier", "edge_flow",
