@@ -62,6 +62,7 @@ class Trap:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process as SIGKILL does: nothing is tidied up
             signal.setitimer(signal.ITIMER_REAL, self.amount)
         elif self.act == "memory":
+            _grow_stack()
             pages = int(Path("/proc/self/statm").read_text().split()[0])
             most = pages * resource.getpagesize() + int(self.amount)
             resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
@@ -99,6 +100,18 @@ class _Watch:
             self._snapping = True
             self.trap.snap()
             self._snapping = False
+
+
+def _grow_stack(depth: int = 2000) -> None:
+    """Make the stack 1 MB deep: the system kills a process whose stack cannot grow, and no program can do anything."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(before + 4 * depth)
+
+    def deeper(left: int) -> int:
+        return max([left], key=lambda number: deeper(number - 1)) if left else 0
+
+    deeper(depth)
+    sys.setrecursionlimit(before)
 
 
 def _jumping(seed: float) -> Callable[[], float]:

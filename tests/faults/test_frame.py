@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,11 @@ import pytest
 
 from fluxloom.core.errors import CaseError
 from fluxloom_lab.attack.frame import Attack, AttackOptions, Attacks, Outcome, Trial, as_json, attempt
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
 def _draw(trial: Trial) -> Iterator[str]:
