@@ -213,6 +213,8 @@ def signals(trial: Trial) -> Iterator[str]:
         os.kill(process.process.pid, number)
         status = process.wait(120.0)
         trial.counts[number.name] += 1
+        if "KeyboardInterrupt" in process.said and ", in main\n" not in process.said:
+            continue  # Python itself was just starting
         if status not in (0, 128 + number, -number) or (status < 0 and marched):
             yield f"{number.name} ended the run with {status}: {process.said[-400:]}"
         yield from course.after(process)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,19 @@ def test_a_failure_of_ours_is_recorded(run: Any, monkeypatch: pytest.MonkeyPatch
     found = json.loads(Path("out/run.json").read_text())
     assert (found["status"], found["reason"]) == ("interrupted", "RuntimeError: a mistake of ours")
     assert not (Path("out") / ".fluxloom-lock").exists()
+
+
+def test_an_interruption_while_modules_are_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fluxloom.cli.main import main
+
+    class Interrupts:
+        def find_spec(self, name: str, *_: Any) -> None:
+            if name == "fluxloom.cli.commands":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "fluxloom.cli.commands", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Interrupts(), *sys.meta_path])
+    assert main(["devices"]) == 130
 
 
 @pytest.mark.parametrize("words", [("-o", ""), ("--output", " ")])
