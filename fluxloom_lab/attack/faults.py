@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fluxloom.machine import gpus
 from fluxloom_lab.attack.frame import Attack, Attacks
-from fluxloom_lab.attack.kills import compiling, devices, instants, lost_rank, ranks, signals, writing
+from fluxloom_lab.attack.kills import compiling, copies, devices, instants, lost_rank, ranks, signals, writing
 from fluxloom_lab.attack.machines import clock, disk, memory, no_mounts, read_only, two_runs, vanishing
 from fluxloom_lab.attack.runs import no_ranks
 from fluxloom_lab.problems.small.state_cases import SOLVERS
@@ -30,6 +30,7 @@ FAULTS = Attacks(
     (
         Attack("kills", instants, _ALL, _SECONDS),
         Attack("writing", writing, _ALL, _SECONDS),
+        Attack("copies", copies, _ALL, _SECONDS),
         Attack("ranks", ranks, _ALL, _SECONDS, no_ranks),
         Attack("devices", devices, _ALL, _SECONDS, _no_device),
         Attack("compiling", compiling, 3, _SECONDS),

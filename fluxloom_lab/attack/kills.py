@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import signal
 import time
@@ -9,17 +11,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 
+from fluxloom.cli.main import main
 from fluxloom.machine import gpus
 from fluxloom_lab.attack.frame import Trial
 from fluxloom_lab.attack.runs import Place, Process, Results, SmallCase, no_ranks, saved_steps
 from fluxloom_lab.attack.trapped import Trap
 from fluxloom_lab.problems.small.state_cases import CASES, DEVICES, RANKS, SOLVERS
 
-__all__ = ["Course", "compiling", "devices", "instants", "lost_rank", "ranks", "signals", "writing"]
+__all__ = ["Course", "compiling", "copies", "devices", "instants", "lost_rank", "ranks", "signals", "writing"]
 
 _EVERY = 2
 _MOST = 6
-"""Steps between two checkpoints; kills of a trial."""
+_COPIES = 20
+"""Steps between two checkpoints; kills of a trial; copies of the folder that a short trial goes on from."""
 
 WHOLE, PARTS = "whole", "parts"
 
@@ -47,9 +51,8 @@ class Course:
         self.trial, self.random, self.name = trial, trial.random(), names[(trial.seed - 1) % len(names)]
         self.steps = self.random.randint(20, 40)
         changes = {"run.schedule": f"deterministic={grade}", "checkpoint": {"every": _EVERY}}
-        if not self.name.startswith("tsunami"):  # whose steps are parts of a time
-            changes["run.iterations"] = self.steps
-        self.case, self.place = SmallCase(self.name, changes), place or Place()
+        steps = () if self.name.startswith("tsunami") else ("-n", str(self.steps))  # its steps are parts of a time
+        self.case, self.place = SmallCase(self.name, changes, steps), place or Place()
         self.saved = -1
         process = self.case.start(WHOLE, self.place, trap=Trap(_path(WHOLE), "count", log=_path("changes")))
         status = process.wait(300.0)
@@ -78,7 +81,7 @@ class Course:
 
     def after(self, process: Process) -> Iterator[str]:
         """Yield what is wrong behind a fault."""
-        yield from _said(process)
+        yield from _traceback(process.said)
         if (found := saved_steps(Path(PARTS))) < self.saved:
             yield f"a checkpoint is lost: step {self.saved} was saved, now {found}"
         self.saved = found
@@ -87,17 +90,17 @@ class Course:
         """Let the run come to its end; yield what is wrong then."""
         process = self.start(place, cache=cache)
         status = process.wait(300.0)
-        yield from _said(process)
+        yield from self.ended(status, process.said, Path(PARTS), bound)
+
+    def ended(self, status: int, said: str, folder: Path, bound: float = 0.0) -> Iterator[str]:
+        """Yield what is wrong with a run that has come to its end in a folder."""
+        yield from _traceback(said)
         if status:
-            yield f"the last run ended with {status}: {process.said[-400:]}"
+            yield f"the last run ended with {status}: {said[-400:]}"
             return
-        if self.saved >= 0 and f"resumed from step {self.saved:,}" not in process.said:
-            over = "at its end already" in process.said
-            if not over:
-                yield f"not resumed from step {self.saved}: {process.said[-400:]}"
-        left = [path.name for path in Path(PARTS).iterdir() if path.name.startswith(".") or path.suffix == ".part"]
-        yield from (f"the file {name} is left" for name in left)
-        for text in self.whole.differences(Results.read(Path(PARTS)), bound):
+        if self.saved >= 0 and f"resumed from step {self.saved:,}" not in said and "at its end already" not in said:
+            yield f"not resumed from step {self.saved}: {said[-400:]}"
+        for text in self.whole.differences(Results.read(folder), bound):
             yield f"{self.name}: {text}"
 
 
@@ -112,8 +115,7 @@ def _lines(path: Path) -> int:
         return 0
 
 
-def _said(process: Process) -> Iterator[str]:
-    said = process.said
+def _traceback(said: str) -> Iterator[str]:
     if "Traceback" in said:
         yield f"a traceback: {said[-600:]}"
 
@@ -153,6 +155,26 @@ def writing(trial: Trial) -> Iterator[str]:
 
     yield from _killed(course, fault)
     yield from course.end()
+
+
+def copies(trial: Trial) -> Iterator[str]:
+    """Go on from what a kill before each change of the folder would leave; without new processes."""
+    course = Course(trial)
+    process = course.start(trap=Trap(_path(PARTS), "copy"))
+    if process.wait(300.0):
+        raise RuntimeError(f"the run that is copied has failed: {process.said[-400:]}")
+    found = sorted(Path(f"{PARTS}-copies").iterdir())
+    if not trial.full:
+        found = sorted(course.random.sample(found, min(_COPIES, len(found))))
+    for folder in found:
+        if (saved := saved_steps(folder)) < course.saved:
+            yield f"a checkpoint is lost in {folder.name}: step {course.saved} was saved, now {saved}"
+        course.saved = saved
+        trial.counts["kills"] += 1
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            status = main([*course.case.command(str(folder)), *course.place.words])
+        yield from (f"{folder.name}: {text}" for text in course.ended(status, said.getvalue(), folder))
 
 
 def ranks(trial: Trial) -> Iterator[str]:

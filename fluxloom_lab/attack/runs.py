@@ -134,10 +134,13 @@ class SmallCase:
         Of the case.
     changes
         Of its values, ``"table.key"`` to a value.
+    words
+        More options of ``fluxloom run``.
     """
 
     name: str
     changes: Mapping[str, Any] = field(default_factory=dict)
+    words: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         text, changes, _ = CASES[self.name]
@@ -148,13 +151,18 @@ class SmallCase:
         """The case file."""
         return Path("case.toml")
 
-    def start(self, out: str, place: Place, *words: str, trap: Trap | None = None, cache: str = "") -> Process:
+    def command(self, out: str) -> list[str]:
+        """Return the words of the command line that run the case in a folder."""
+        return ["run", str(self.file), "-o", out, "--no-picture", *self.words]
+
+    def start(self, out: str, place: Place, *, trap: Trap | None = None, cache: str = "") -> Process:
         """Start a run of the case in a folder; compiled code goes to that of the user, or another one."""
         name = f"{os.environ.get('FLUXLOOM_TRIAL', '')}-{time.monotonic_ns()}"
+        os.environ.setdefault("FLUXLOOM_CFLAGS", _FLAGS)  # of this process too, where runs go on in it
         variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(_ROOT), os.environ.get("PYTHONPATH", "")]),
                      "FLUXLOOM_TUNING": str(Path("tuning.json").resolve()), _RUN: name}  # fmt: skip
-        variables = {"FLUXLOOM_CFLAGS": _FLAGS} | variables | ({"FLUXLOOM_CACHE": cache} if cache else {})
-        command = ["run", str(self.file), "-o", out, "--no-picture", *words]
+        variables |= ({"FLUXLOOM_CACHE": cache} if cache else {})
+        command = self.command(out)
         program = [sys.executable, "-m", "fluxloom"]
         if trap is not None:
             variables |= trap.environment()

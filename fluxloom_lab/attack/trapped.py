@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import signal
 import sys
 import time
@@ -35,7 +36,8 @@ class Trap:
         Whose changes are counted.
     act
         ``"kill"``, ``"memory"`` (the address space may grow by so many bytes), ``"size"`` (no file may grow above so
-        many bytes), ``"vanish"`` (the folder is moved away), ``"clock"`` (the clock jumps at every call), ``"count"``.
+        many bytes), ``"vanish"`` (the folder is moved away), ``"clock"`` (the clock jumps at every call), ``"count"``,
+        ``"copy"`` (before every change the folder is copied, as a kill would leave it: to ``DIR-copies/00001`` ...).
     at
         Number of the change before which it happens.
     amount
@@ -88,18 +90,23 @@ class _Watch:
             path = words[0]
         else:
             return
-        if isinstance(path, str | bytes | os.PathLike) and os.fsdecode(path).startswith(self.trap.folder):
+        if isinstance(path, str | bytes | os.PathLike) and self._inside(path):
             self.changes()
+
+    def _inside(self, path: str | bytes | os.PathLike[str]) -> bool:
+        return os.path.abspath(os.fsdecode(path)).startswith(f"{self.trap.folder}{os.sep}")
 
     def changes(self) -> None:
         """Take note of a change."""
         if self._snapping:
             return
         self.count += 1
-        if self.count == self.trap.at:
-            self._snapping = True
+        self._snapping = True
+        if self.trap.act == "copy":
+            shutil.copytree(self.trap.folder, f"{self.trap.folder}-copies/{self.count:05d}", dirs_exist_ok=True)
+        elif self.count == self.trap.at:
             self.trap.snap()
-            self._snapping = False
+        self._snapping = False
 
 
 def _grow_stack(depth: int = 2000) -> None:

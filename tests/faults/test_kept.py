@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import socket
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -120,6 +121,9 @@ def test_a_finished_run_says_so_and_keeps_everything(solver: str, kept: bool, ru
     before = tree(Path("out"))
     assert run(case, "-o", "out", *end(solver)) == 0
     assert "at its end already: end reached" in run.said
+    killed = {"process": 2**22, "machine": socket.gethostname()}  # just before its lock went
+    (Path("out") / ".fluxloom-lock").write_text(json.dumps(killed))
+    assert run(case, "-o", "out", *end(solver)) == 0
     assert tree(Path("out")) == before
     assert run(case, "-o", "out", *end(solver), "--overwrite") == 0
     assert "at its end already" not in run.said
