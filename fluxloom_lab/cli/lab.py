@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fluxloom.cli.console import messages, table
+from fluxloom.run.failure import leaving_by_signal
 from fluxloom.run.results.files import prepare_file, write_json
 from fluxloom_lab.attack.frame import AttackOptions, Outcome, as_json, attempt
 from fluxloom_lab.attack.registry import attacks
@@ -22,7 +23,8 @@ def _started(call: Call) -> int:
     def tell(line: str) -> None:
         told.print(line, soft_wrap=True, markup=False, highlight=False)
 
-    outcomes = attempt(call.subject.chosen(options.only), options, tell)
+    with leaving_by_signal():
+        outcomes = attempt(call.subject.chosen(options.only), options, tell)
     for outcome in outcomes:
         for seed in sorted({one.seed for one in outcome.found}):
             tell(f"again: fluxloom lab {call.name} --only {outcome.attack} --seed {seed} --trials 1")
