@@ -23,6 +23,7 @@ from fluxloom.core.errors import CheckpointError, CommError
 from fluxloom.dsl.checkpoint.state import StateFile
 from fluxloom.machine.ranks import find_starter
 from fluxloom.mesh import read_fields
+from fluxloom.run.results.image_data import read_image
 from fluxloom_lab.attack.frame import processes_of
 from fluxloom_lab.attack.trapped import Trap
 from fluxloom_lab.problems.small.state_cases import CASES, changed
@@ -242,9 +243,7 @@ class Results:
         tables = {path.name: list(_table(path)) for path in sorted(out.glob("*.csv"))}
         fields: dict[str, npt.NDArray[Any]] = {}
         for path in out.glob("final.*"):
-            found = read_fields(path)
-            fields |= {f"{kind} {name}": np.asarray(values) for kind in ("cell_data", "point_data")
-                       for name, values in (getattr(found, kind) or {}).items()}  # fmt: skip
+            fields |= _fields(path)
         end = {key: record.get(key) for key in ("status", "iterations", "reason", "lost", "time")}
         return cls(frozenset(path.name for path in out.iterdir()), end, tables, fields)
 
@@ -282,6 +281,14 @@ class Results:
                             if key.split()[-1] in ("u", "v", "w", "velocity", "speed"))  # fmt: skip
             if (apart := float(np.abs(values - theirs).max(initial=0.0)) / scale) > bound:
                 yield f"{name} differs by {apart:.1e} of its largest value, allowed {bound:.0e}"
+
+
+def _fields(path: Path) -> dict[str, npt.NDArray[Any]]:
+    if path.suffix == ".vti":
+        return read_image(path)[1]
+    found = read_fields(path)
+    return {f"{kind} {name}": np.asarray(values) for kind in ("cell_data", "point_data")
+            for name, values in (getattr(found, kind) or {}).items()}  # fmt: skip
 
 
 def _table(path: Path) -> Iterator[list[str]]:
