@@ -83,6 +83,9 @@ LOST_CODE = 3
 INTERRUPTED_CODE = 130
 """Exit status after SIGINT."""
 
+_NO_THREAD = "can't start new thread"
+"""What Python says, with a `RuntimeError`, where a system has no memory for another thread or forbids it."""
+
 _COLLECT = (20_000, 10, 10)
 """When a process of ours looks for garbage: modules and kernels are a hundred thousand objects that stay."""
 
@@ -142,7 +145,9 @@ def _command(words: list[str]) -> int:
     except FluxloomError as error:
         show_error(error)
         return error.exit_code
-    except MemoryError as error:
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and str(error) != _NO_THREAD:
+            raise
         show_error(OutOfMemory(f"the memory of this machine is exhausted: {error}"))
         return ERROR_CODE
     return 0
