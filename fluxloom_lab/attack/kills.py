@@ -222,6 +222,12 @@ def compiling(trial: Trial) -> Iterator[str]:
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
+def _written() -> int:
+    """Return when the record was written; a run that begins or goes on writes it."""
+    path = Path(PARTS) / "run.json"
+    return path.stat().st_mtime_ns if path.exists() else 0
+
+
 def signals(trial: Trial) -> Iterator[str]:
     """Interrupt once to three times, on one or two ranks: the exit status is that of the signal, and all is saved."""
     random = trial.random()
@@ -229,15 +235,16 @@ def signals(trial: Trial) -> Iterator[str]:
     course = Course(trial, place, tuple(RANKS) if place.ranks > 1 else SOLVERS)
     for _ in range(course.random.randint(1, 3)):
         number = course.random.choice(_SIGNALS)
-        process = course.start()
+        before, process = _written(), course.start()
         course.wait(process)
-        marched = not process.over and _lines(Path(PARTS) / "residual.csv") > 1
+        begun = not process.over and _written() != before
+        marched = begun and _lines(Path(PARTS) / "residual.csv") > 1
         os.kill(process.process.pid, number)
         status = process.wait(120.0)
         trial.counts[number.name] += 1
         if "KeyboardInterrupt" in process.said and ", in main\n" not in process.said:
             continue  # Python itself was just starting
-        if status not in (0, 128 + number, -number) or (status < 0 and marched):
+        if status not in (0, 128 + number, -number) or (status < 0 and begun):
             yield f"{number.name} ended the run with {status}: {process.said[-400:]}"
         yield from course.after(process)
         if status == 128 + number and marched and course.saved < 0:
