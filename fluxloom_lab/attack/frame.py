@@ -196,8 +196,8 @@ def attempt(attacks: Sequence[Attack], options: AttackOptions, tell: Callable[[s
             if not running:
                 return outcomes
             for outcome, process in [pair for pair in running if pair[1].over()]:
-                running.remove((outcome, process))
                 _take(outcome, process, tell)
+                running.remove((outcome, process))
             time.sleep(_POLL)
     finally:
         for _, process in running:
@@ -266,8 +266,9 @@ class _Process:
 
     def end(self) -> None:
         """End the process and all that it started."""
-        os.kill(self._process, signal.SIGKILL)
-        os.waitpid(self._process, 0)
+        if self._status is None:
+            os.kill(self._process, signal.SIGKILL)
+            os.waitpid(self._process, 0)
         for process, _ in processes_of(MARK, self.folder.name):
             _kill(process)
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -74,6 +74,15 @@ def test_failures_of_trials_are_found() -> None:
     assert left.text == "the process sleep 61 is left"
 
 
+def test_nothing_is_left_when_the_laboratory_is_interrupted(tmp_path: Path) -> None:
+    def interrupted(line: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        attempt([Attack("leave", _leave, trials=2)], AttackOptions(jobs=2), interrupted)
+    assert not list(tmp_path.iterdir())
+
+
 def test_attacks_are_chosen_by_their_names() -> None:
     group = Attacks("all", tuple(Attack(name, _draw) for name in ("kills", "kills while writing", "ranks")))
     assert [one.name for one in group.chosen("kills*")] == ["kills", "kills while writing"]
