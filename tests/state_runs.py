@@ -23,8 +23,9 @@ from fluxloom.run.checkpoint import Resumed, RunCheckpoint
 from fluxloom.run.march import march
 from fluxloom.run.results.files import ResidualLog
 from fluxloom.run.results.results import ResultFolder
+from fluxloom_lab.problems.small.state_cases import changed
 
-__all__ = ["Leg", "changed", "leg", "same"]
+__all__ = ["Leg", "leg", "same"]
 
 
 @dataclass(frozen=True)
@@ -50,22 +51,6 @@ class Leg:
     resumed: Resumed | None = None
     iterations: int = 0
     told: tuple[str, ...] = ()
-
-
-def changed(case: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a case with other values of ``"table.key"``; None takes a key away."""
-    found = {name: dict(table) if isinstance(table, dict) else table for name, table in case.items()}
-    for place, value in changes.items():
-        *path, key = place.split(".")
-        table: dict[str, Any] = found
-        for name in path:
-            table[name] = dict(table.get(name, {}))
-            table = table[name]
-        if value is None:
-            table.pop(key, None)
-        else:
-            table[key] = value
-    return found
 
 
 def leg(

@@ -18,7 +18,7 @@ HELP = "Computational fluid dynamics on every kind of processor: kernels in plai
 VERBS = ("run", "check", "codegen", "tune", "plot", "doctor", "devices", "mesh")
 """In the order of ``--help``; each is a module beside this one."""
 
-LABORATORY = ("bench", "verify")
+LABORATORY = ("bench", "lab", "verify")
 """Verbs of `fluxloom_lab`, which is installed with this package: declared as those of others are."""
 
 GROUP = "fluxloom.commands"

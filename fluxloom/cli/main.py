@@ -80,6 +80,12 @@ ERROR_CODE = 2
 LOST_CODE = 3
 """Exit status where what was printed could not be written."""
 
+INTERRUPTED_CODE = 130
+"""Exit status after SIGINT."""
+
+_NO_THREAD = "can't start new thread"
+"""What Python says, with a `RuntimeError`, where a system has no memory for another thread or forbids it."""
+
 _COLLECT = (20_000, 10, 10)
 """When a process of ours looks for garbage: modules and kernels are a hundred thousand objects that stay."""
 
@@ -113,6 +119,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _done(words: list[str]) -> int:
+    """Do what the words say; return the exit status: 130 after an interruption, while modules are imported too."""
+    try:
+        return _command(words)
+    except KeyboardInterrupt:
+        return INTERRUPTED_CODE
+
+
+def _command(words: list[str]) -> int:
     """Do what the words say; return the exit status."""
     try:
         from fluxloom.cli.commands import build
@@ -131,11 +145,11 @@ def _done(words: list[str]) -> int:
     except FluxloomError as error:
         show_error(error)
         return error.exit_code
-    except MemoryError as error:
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and str(error) != _NO_THREAD:
+            raise
         show_error(OutOfMemory(f"the memory of this machine is exhausted: {error}"))
         return ERROR_CODE
-    except KeyboardInterrupt:
-        return 130
     return 0
 
 

@@ -1,10 +1,7 @@
-"""Runs of small cases by the command line, in this process or in one of their own, and folders to compare."""
+"""Runs of small cases by the command line in this process, and folders to compare."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +9,6 @@ from typing import Any
 import pytest
 
 from fluxloom.cli.main import main
-
-ROOT = Path(__file__).resolve().parents[2]
 
 Run = Callable[..., int]
 
@@ -35,13 +30,6 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
         return code
 
     return call
-
-
-def process(*words: Any, **environment: str) -> subprocess.Popen[str]:
-    """Start the command line in a process of its own."""
-    variables = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
-    command = [sys.executable, "-m", "fluxloom", "run", *map(str, words), "--no-picture"]
-    return subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def tree(folder: Path) -> dict[str, bytes]:

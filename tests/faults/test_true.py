@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +145,29 @@ def test_a_failure_of_ours_is_recorded(run: Any, monkeypatch: pytest.MonkeyPatch
     found = json.loads(Path("out/run.json").read_text())
     assert (found["status"], found["reason"]) == ("interrupted", "RuntimeError: a mistake of ours")
     assert not (Path("out") / ".fluxloom-lock").exists()
+
+
+def test_an_interruption_while_modules_are_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fluxloom.cli.main import main
+
+    class Interrupts:
+        def find_spec(self, name: str, *_: Any) -> None:
+            if name == "fluxloom.cli.commands":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "fluxloom.cli.commands", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Interrupts(), *sys.meta_path])
+    assert main(["devices"]) == 130
+
+
+def test_a_thread_that_cannot_start_is_no_failure_of_ours(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhausted(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", exhausted)
+    assert run(write("airfoil"), "-o", "out") == 2
+    assert "exhausted: can't start new thread" in run.said
+    assert not Path("out").exists()
 
 
 @pytest.mark.parametrize("words", [("-o", ""), ("--output", " ")])

@@ -235,6 +235,7 @@ class Job:
         try:
             earlier = self._examine()
             if earlier.over is not None:
+                self._begun = True  # no run needs the lock that a killed one may have left
                 return self._over(earlier, earlier.over)
             return self._run(earlier, estimate)
         finally:

@@ -69,11 +69,15 @@ class FolderLock:
         self._before = b""
         self._descriptor = self._acquire(folder)
         about = {"process": os.getpid(), "machine": socket.gethostname(), "command": command, "since": time.time()}
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, json.dumps(about).encode(), 0)
         self._stop = threading.Event()
         self._beating = threading.Thread(target=self._beat, name="folder-heartbeat", daemon=True)
-        self._beating.start()
+        try:
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, json.dumps(about).encode(), 0)
+            self._beating.start()
+        except BaseException:  # a full disk, or no memory for a thread
+            self.release(refused=True)
+            raise
 
     def _acquire(self, folder: Path) -> int:
         while True:
@@ -128,7 +132,8 @@ class FolderLock:
         if self._stop.is_set():
             return
         self._stop.set()
-        self._beating.join()
+        if self._beating.ident is not None:
+            self._beating.join()
         with suppress(OSError):
             if refused and self._before:
                 os.ftruncate(self._descriptor, 0)

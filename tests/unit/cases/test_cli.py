@@ -30,7 +30,7 @@ Write = Callable[..., Path]
 ROOT = Path(__file__).resolve().parents[3]
 RESIDUAL_20 = 9.0845156045888e-04  # of the tiny case after 20 iterations, agreed with the reference device
 RESIDUAL_5 = 3.2135433344452e-03
-VERBS = ("run", "check", "mesh", "codegen", "tune", "bench", "verify", "plot", "doctor", "devices")
+VERBS = ("run", "check", "mesh", "codegen", "tune", "bench", "lab", "verify", "plot", "doctor", "devices")
 BENCH_KEYS = ["case", "command", "commit", "device", "device_name", "gpus", "ranks", "precision", "model", "sizes",
               "copy_gbs", "seconds", "metrics", "loops"]  # fmt: skip
 LOOP_KEYS = {"name", "calls", "seconds", "useful_gbs", "percent_of_copy", "strategy", "block", "layout"}

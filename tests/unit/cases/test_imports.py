@@ -110,7 +110,7 @@ def test_a_verb_imports_no_other_and_help_lists_all(tmp_path: Path) -> None:
     assert below(found, "fluxloom.cli.verbs.devices")
     assert not below(found, "fluxloom.cli.verbs.run", "fluxloom_lab")
     told = python(main, "main(['--help'])", folder=tmp_path).stdout
-    verbs = ("run", "check", "codegen", "tune", "bench", "verify", "plot", "doctor", "devices", "mesh")
+    verbs = ("run", "check", "codegen", "tune", "bench", "lab", "verify", "plot", "doctor", "devices", "mesh")
     assert all(f"{verb} " in told for verb in verbs)
     wrong = python(main, "main(['runn', 'case.toml'])", folder=tmp_path)
     assert "No such command 'runn'" in wrong.stderr

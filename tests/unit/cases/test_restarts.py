@@ -18,30 +18,11 @@ import pytest
 from fluxloom.cases.files.errors import Document
 from fluxloom.cases.files.loading import parse_case
 from fluxloom.comm.threads import run_threads
-from tests.state_cases import CASES
-from tests.state_runs import Leg, changed, leg, same
+from fluxloom_lab.problems.small.state_cases import CASES, DEVICES, RANKS, SOLVERS, changed
+from tests.state_runs import Leg, leg, same
 
 CUTS = (1, 2, 3, 5, 6, 8)
 """Steps behind which the run is killed."""
-SOLVERS = (
-    "airfoil", "edge_transport", "edge_flow", "incompressible scalar", "staggered", "tsunami", "compressible in time",
-    "compressible local", "compressible implicit", "compressible multigrid", "lattice pull", "lattice push",
-    "lattice inplace", "lattice immersed", "diffusion in time",
-)  # fmt: skip
-RANKS: dict[str, float] = {
-    "airfoil": 0.0, "edge_transport": 0.0, "edge_flow": 1e-3, "incompressible scalar": 0.0, "tsunami": 0.0,
-    "compressible in time": 0.0, "compressible local": 0.0, "compressible implicit": 1e-2,
-    "compressible multigrid": 1e-2, "lattice pull": 0.0, "lattice push": 0.0, "lattice inplace": 0.0,
-    "lattice immersed": 1e-5, "diffusion in time": 1e-12,
-}  # fmt: skip
-"""How far fields may be from those of one run on one rank, in parts of the largest value; 0: no bit differs."""
-DEVICES: dict[str, float] = {
-    "airfoil": 1e-12, "edge_transport": 1e-12, "edge_flow": 1e-3, "incompressible scalar": 1e-3, "staggered": 1e-12,
-    "tsunami": 1e-10, "compressible in time": 1e-11, "compressible local": 1e-11, "compressible implicit": 1e-6,
-    "compressible multigrid": 1e-8, "lattice pull": 1e-5, "lattice push": 1e-5, "lattice inplace": 1e-5,
-    "lattice immersed": 1e-5, "diffusion in time": 1e-7,
-}  # fmt: skip
-"""The same of a run that goes from one device to another."""
 QUICK = ("airfoil", "edge_transport")
 
 

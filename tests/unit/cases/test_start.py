@@ -23,10 +23,10 @@ from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.results.files import write_fields
 from fluxloom.run.results.image_data import read_image, write_image
 from fluxloom.run.start import Start
+from fluxloom_lab.problems.small.state_cases import CASES, changed
 from tests.pages import cases
 from tests.source_tree import ROOT
-from tests.state_cases import CASES
-from tests.state_runs import Leg, changed, leg
+from tests.state_runs import Leg, leg
 
 Main = Callable[..., SimpleNamespace]
 

@@ -16,8 +16,8 @@ from fluxloom.cases.lattice.tables import LatticeCase, units_of
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CheckpointError
 from fluxloom.run.results.case_difference import case_differences
-from tests.state_cases import CASES, LONG
-from tests.state_runs import Leg, changed, leg, same
+from fluxloom_lab.problems.small.state_cases import CASES, LONG, changed
+from tests.state_runs import Leg, leg, same
 
 EVERY = [pytest.param(name, marks=pytest.mark.long) if name in LONG else name for name in CASES]
 SAVED = {"checkpoint.every": 1}

@@ -48,8 +48,7 @@ from fluxloom.dsl.run.chain import Chain
 from fluxloom.dsl.run.loop import Loop
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.results.results import ResultFolder
-from tests.state_cases import CASES
-from tests.state_runs import changed
+from fluxloom_lab.problems.small.state_cases import CASES, changed
 
 QUICK = ("airfoil", "edge_transport", "compressible in time", "lattice pull", "tsunami", "edge_flow wall law")
 EVERY = [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in CASES]

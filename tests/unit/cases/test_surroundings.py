@@ -19,7 +19,8 @@ from fluxloom.toolchain.compiler import find_compiler
 from fluxloom.values.expressions import Expression
 
 ROOT = Path(__file__).resolve().parents[3]
-VERBS = ["", "run", "check", "codegen", "tune", "bench", "verify", "plot", "doctor", "devices", "mesh", "mesh info"]
+VERBS = ["", "run", "check", "codegen", "tune", "bench", "lab", "verify", "plot", "doctor", "devices", "mesh",
+         "mesh info"]  # fmt: skip
 
 
 def fluxloom(*words: str, out: Path | None = None, **environment: str) -> subprocess.CompletedProcess[bytes]:

@@ -76,7 +76,7 @@ def test_the_laboratory_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     """Who asks for its verbs hears what to do; the others work, and are all that is listed."""
     entries = importlib.metadata.EntryPoints()
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda *, group: entries)
-    for verb in ("bench", "verify"):
+    for verb in ("bench", "lab", "verify"):
         assert main([verb, "list"]) == 2
         assert f"the verb {verb} is part of the laboratory (fluxloom_lab)" in capsys.readouterr().err
     assert main(["--help"]) == 0
@@ -87,5 +87,5 @@ def test_the_laboratory_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 def test_the_laboratory_is_declared() -> None:
     """What is installed declares it; where this fails, the environment is older than `pyproject.toml`: make env."""
     declared = {entry.name: entry.value for entry in importlib.metadata.entry_points(group=GROUP)}
-    places = {verb: f"fluxloom_lab.cli.{verb}:command" for verb in ("bench", "verify")}
+    places = {verb: f"fluxloom_lab.cli.{verb}:command" for verb in ("bench", "lab", "verify")}
     assert declared | places == declared, "install Fluxloom again (make env): its entry points are read then"

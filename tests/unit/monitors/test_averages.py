@@ -20,8 +20,7 @@ from fluxloom.run.flow import Until
 from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.history import History
 from fluxloom.run.results.results import ResultFolder
-from tests.state_cases import CASES
-from tests.state_runs import changed
+from fluxloom_lab.problems.small.state_cases import CASES, changed
 
 SAMPLED = {
     "airfoil": ("density", "pressure"), "staggered": ("u", "v"), "edge_flow": ("u", "v", "p"),

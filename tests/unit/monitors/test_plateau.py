@@ -18,7 +18,7 @@ from fluxloom.run.history import History
 from fluxloom.run.march import March, march
 from fluxloom.run.results.files import ResidualLog
 from fluxloom.run.results.results import ResultFolder
-from tests.state_cases import CASES
+from fluxloom_lab.problems.small.state_cases import CASES
 from tests.state_runs import leg
 from tests.unit.monitors.test_averages import built
 

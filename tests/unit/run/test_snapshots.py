@@ -17,7 +17,7 @@ from fluxloom.run.flow_run import FlowRun
 from fluxloom.run.results.results import Earlier, ResultFolder
 from fluxloom.run.session import Output, Session, Settings
 from fluxloom.run.snapshots import Snapshots
-from tests.state_cases import CASES
+from fluxloom_lab.problems.small.state_cases import CASES
 from tests.state_runs import leg
 from tests.unit.monitors.test_averages import built
 

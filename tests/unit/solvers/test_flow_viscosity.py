@@ -30,8 +30,7 @@ from fluxloom.solvers.algebraic.step import AlgebraicStep
 from fluxloom.solvers.incompressible.energy import EnergyBudget
 from fluxloom.solvers.incompressible.flow import Incompressible
 from fluxloom.solvers.incompressible.forces import Forces
-from tests.state_cases import CASES
-from tests.state_runs import changed
+from fluxloom_lab.problems.small.state_cases import CASES, changed
 
 TIGHT = Stop(rtol=1e-12, iterations=5000)
 AROUND = (("xmin", "xmax"),)

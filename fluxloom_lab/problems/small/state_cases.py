@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["CASES", "LONG"]
+__all__ = ["CASES", "DEVICES", "LONG", "RANKS", "SOLVERS", "changed"]
 
 AIRFOIL = """
 [case]
@@ -568,7 +569,7 @@ STAGGERED_IN_TIME: dict[str, Any] = {
 
 Case = tuple[str, dict[str, Any], int]
 
-CASES: dict[str, Case] = {
+_FIRST: dict[str, Case] = {
     "airfoil": (AIRFOIL, {}, 9),
     "staggered": (STAGGERED, {}, 10),
     "staggered kept mean": (STAGGERED_CHANNEL, {}, 10),
@@ -635,7 +636,6 @@ CASES: dict[str, Case] = {
     "tsunami": (TSUNAMI, {}, 24),
     "tsunami first order": (TSUNAMI, {"flow.order": 1, "flow.precision": "float32"}, 24),
 }
-"""Name to a case, changes of it, and steps of the whole run."""
 
 _VISCOUS = {"gas.viscosity": "sutherland", "flow.reynolds": 1e5, "boundary.airfoil": {"type": "wall"}}
 _MODEL = _VISCOUS | {"scheme.turbulence": "spalart-allmaras"}
@@ -690,9 +690,10 @@ _MORE: dict[str, tuple[str, dict[str, Any]]] = {
 }  # fmt: skip
 """Name to one of them, and more changes of it."""
 
-CASES |= {
-    name: (CASES[base][0], CASES[base][1] | changes, CASES[base][2]) for name, (base, changes) in _MORE.items()
+CASES: dict[str, Case] = _FIRST | {
+    name: (_FIRST[base][0], _FIRST[base][1] | changes, _FIRST[base][2]) for name, (base, changes) in _MORE.items()
 }  # fmt: skip
+"""Name to a case, changes of it, and steps of the whole run."""
 
 LONG = frozenset(CASES) - {
     "airfoil", "staggered one projection", "incompressible scalar", "incompressible fourier", "edge_flow",
@@ -701,3 +702,40 @@ LONG = frozenset(CASES) - {
     "lattice moving", "tsunami",
 }  # fmt: skip
 """Those that take more than some seconds, or that others nearly are."""
+
+SOLVERS = (
+    "airfoil", "edge_transport", "edge_flow", "incompressible scalar", "staggered", "tsunami", "compressible in time",
+    "compressible local", "compressible implicit", "compressible multigrid", "lattice pull", "lattice push",
+    "lattice inplace", "lattice immersed", "diffusion in time",
+)  # fmt: skip
+"""A case of each solver, and of each way to step whose restarts are of a kind of their own."""
+RANKS: dict[str, float] = {
+    "airfoil": 0.0, "edge_transport": 0.0, "edge_flow": 1e-3, "incompressible scalar": 0.0, "tsunami": 0.0,
+    "compressible in time": 0.0, "compressible local": 0.0, "compressible implicit": 1e-2,
+    "compressible multigrid": 1e-2, "lattice pull": 0.0, "lattice push": 0.0, "lattice inplace": 0.0,
+    "lattice immersed": 1e-5, "diffusion in time": 1e-12,
+}  # fmt: skip
+"""How far fields may be from those of one run on one rank, in parts of the largest value; 0: no bit differs."""
+DEVICES: dict[str, float] = {
+    "airfoil": 1e-12, "edge_transport": 1e-12, "edge_flow": 1e-3, "incompressible scalar": 1e-3, "staggered": 1e-12,
+    "tsunami": 1e-10, "compressible in time": 1e-11, "compressible local": 1e-11, "compressible implicit": 1e-6,
+    "compressible multigrid": 1e-8, "lattice pull": 1e-5, "lattice push": 1e-5, "lattice inplace": 1e-5,
+    "lattice immersed": 1e-5, "diffusion in time": 1e-7,
+}  # fmt: skip
+"""The same of a run that goes from one device to another."""
+
+
+def changed(case: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a case with other values of ``"table.key"``; None takes a key away."""
+    found = {name: dict(table) if isinstance(table, dict) else table for name, table in case.items()}
+    for place, value in changes.items():
+        *path, key = place.split(".")
+        table: dict[str, Any] = found
+        for name in path:
+            table[name] = dict(table.get(name, {}))
+            table = table[name]
+        if value is None:
+            table.pop(key, None)
+        else:
+            table[key] = value
+    return found
