@@ -13,4 +13,5 @@ def attacks() -> Registry[Attacks]:
     """Return the known groups of attacks, open to the entry points ``fluxloom.attacks``."""
     registry: Registry[Attacks] = Registry("group of attacks", group="fluxloom.attacks", error=CaseError)
     registry.place("faults", "fluxloom_lab.attack.faults:FAULTS")
+    registry.later("readers", "fluxloom_lab.attack.readers:readers")
     return registry

@@ -19,7 +19,7 @@ from fluxloom.mesh.ranks.slices import MeshSlice, cut
 from fluxloom.mesh.ranks.vtkhdf_slices import read_vtkhdf_slice, write_vtkhdf_slices
 from tests.parallel.launch import mpiexec
 from tests.parallel.test_mesh import MESHES, assert_parts_fit, distributed, mixed2d, raises_on_all
-from tests.unit.mesh.file_texts import vtkhdf
+from fluxloom_lab.attack.files.texts import vtkhdf
 
 
 def assert_same(first: MeshData, second: MeshData) -> None:
