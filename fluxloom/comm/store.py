@@ -268,9 +268,19 @@ class StoreReader:
             Rows wanted here, and rows in the file.
         like
             An array ``(0, components)`` of their type.
+
+        Raises
+        ------
+        CheckpointError
+            When the file has no such rows.
         """
-        dataset = self._file["checkpoint"][key] if self._file is not None else None
-        single = self.comm.broadcast(np.asarray(dataset) if dataset is not None and len(dataset) == 1 else None)
+        dataset, problem, single = None, "", None
+        if self._file is not None:
+            dataset, problem = self._data(key, total, like)
+            single = np.asarray(dataset) if dataset is not None and len(dataset) == 1 else None
+        problem, single = self.comm.broadcast((problem, single))
+        if problem:
+            raise CheckpointError(f"{self.path}: {problem}; remove it to start from the beginning")
         if single is not None:
             return np.repeat(single, count, axis=0)
         out = np.empty((count, like.shape[1]), dtype=like.dtype)
@@ -285,6 +295,17 @@ class StoreReader:
             block = dataset[begin:end] if dataset is not None else like
             out[order[low:high]] = self._scatter(block, ascending[low:high] - begin)
         return out
+
+    def _data(self, key: str, total: int, like: Rows) -> tuple[Any, str]:
+        """Return a data set, and why it does not hold the rows; an empty text: it does."""
+        try:
+            dataset = self._file["checkpoint"][key]
+            form = dataset.shape, dataset.dtype
+        except (KeyError, AttributeError, OSError, RuntimeError, TypeError, ValueError) as error:
+            return None, f"the values of {key} are missing ({_reason(error)})"
+        if form[0] not in ((total, like.shape[1]), (1, like.shape[1])) or form[1] != like.dtype:
+            return None, f"the values of {key} are {form[1]} {form[0]}, not {like.dtype} {(total, like.shape[1])}"
+        return dataset, ""
 
     def _scatter(self, block: Rows, wanted: Numbers) -> Rows:
         """Return the rows wanted here of a block that rank 0 has."""

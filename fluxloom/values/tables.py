@@ -491,4 +491,7 @@ def _esri(path: str, text: str) -> GridValues:
         values[values == head["nodata_value"]] = np.nan
     x0, y0 = (head.get(f"{a}llcenter", head.get(f"{a}llcorner", 0.0) + 0.5 * size) for a in "xy")
     x, y = (start + size * np.arange(count, dtype=np.float64) for start, count in ((x0, nx), (y0, ny)))
+    for name, axis in (("x", x), ("y", y)):
+        if not (np.isfinite(axis).all() and (np.diff(axis) > 0.0).all()):
+            raise CaseError(f"{path}: {name} from {axis[0]:g} on by {size:g} is no axis; mend the heading of the grid")
     return GridValues(x, y, values, path)

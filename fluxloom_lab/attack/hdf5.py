@@ -39,7 +39,7 @@ def rearranged(pick: random.Random, path: Path) -> str:
         values = np.asarray(item)
         kind = pick.choice(["value"] * 6 + ["shape", "shape", "type", "drop", "text", "empty"])
         new = _changed(pick, values, kind)
-        if kind == "value" and hasattr(item, "write_direct"):
+        if kind == "value" and hasattr(item, "write_direct") and values.dtype.kind not in "UO":
             item[...] = new
         else:
             del holder[key]
@@ -60,7 +60,7 @@ def _group(pick: random.Random, file: Any, key: str) -> str:
 def _changed(pick: random.Random, values: np.ndarray, kind: str) -> Any:
     """Return other values for a data set or an attribute."""
     match kind:
-        case "shape":
+        case "shape" if values.dtype.kind not in "UO":
             flat = values.reshape(-1)
             forms = [flat[:-1], np.concatenate([flat, flat[:1]]), values[None], flat.reshape(-1, 1), flat[:1]]
             return pick.choice(forms) if flat.size else np.zeros(3)
@@ -69,10 +69,10 @@ def _changed(pick: random.Random, values: np.ndarray, kind: str) -> Any:
                 return np.zeros(values.shape)
             return values.astype(pick.choice(("f4", "f8", "i1", "i2", "u8", "c16", ">i4")), casting="unsafe")
         case "text":
-            return pick.choice(("", "text", "1", "é" * 40, b"\xff\xfe"))
+            return np.bytes_(pick.choice((b"", b"text", b"1", b"\xff\xfe")))
         case "empty":
             return np.zeros((0,) * max(1, values.ndim), dtype=values.dtype if values.dtype.kind in "iuf" else "f8")
-    new = values.copy()
+    new = np.asarray(values, dtype="S") if values.dtype.kind in "UO" else values.copy()
     if new.dtype.kind in "iuf" and new.size:
         flat = new.reshape(-1)
         place = pick.randrange(flat.size)

@@ -24,7 +24,7 @@ def _started(call: Call) -> int:
         told.print(line, soft_wrap=True, markup=False, highlight=False)
 
     with leaving_by_signal():
-        outcomes = attempt(call.subject.chosen(options.only), options, tell)
+        outcomes = attempt(call.subject.of(options), options, tell)
     for outcome in outcomes:
         for seed in sorted({one.seed for one in outcome.found}):
             tell(f"again: fluxloom lab {call.name} --only {outcome.attack} --seed {seed} --trials 1")

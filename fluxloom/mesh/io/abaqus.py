@@ -16,7 +16,7 @@ from typing import NoReturn
 import numpy as np
 
 from fluxloom.core.errors import MeshError
-from fluxloom.core.text import real
+from fluxloom.core.text import real, whole
 from fluxloom.mesh.data.elements import element, face_name
 from fluxloom.mesh.data.mesh import IntArray, MeshData
 from fluxloom.mesh.io.tables.collect import add_rows, cell_dimension, mesh_of, without_unused
@@ -137,7 +137,7 @@ def _blocks(lines: list[str]) -> Iterator[tuple[int, str, dict[str, str], list[t
 
 def _nodes(raw: _Raw, rows: list[tuple[int, list[str]]]) -> None:
     for line, words in rows:
-        label = int(words[0])
+        label = whole(words[0])
         if label in raw.points:
             raw.fail(
                 line, f"node {label} is given twice: several parts are not put together; write a flat file of one part"
@@ -155,7 +155,7 @@ def _elements(raw: _Raw, line: int, options: dict[str, str], rows: list[tuple[in
         raw.fail(line, f"elements {kind} have {width - 1} nodes each, and there are {len(words)} numbers in all")
     members = raw.members(options["ELSET"]) if "ELSET" in options else []
     for k in range(0, len(words), width):
-        label, *nodes = (int(word) for word in words[k : k + width])
+        label, *nodes = (whole(word) for word in words[k : k + width])
         if label in raw.elements:
             raw.fail(line, f"element {label} is given twice: several parts are not put together; write a flat file")
         raw.elements[label] = name, nodes
@@ -165,7 +165,7 @@ def _elements(raw: _Raw, line: int, options: dict[str, str], rows: list[tuple[in
 def _labels(raw: _Raw, line: int, word: str) -> list[int]:
     """Return the elements that a label or the name of a set stands for."""
     if word.isdecimal():
-        return [int(word)]
+        return [whole(word)]
     name = word.strip('"').split(".")[-1].upper()
     if name not in raw.groups:
         raw.fail(line, f"there is no set {word!r} before this line")
@@ -176,7 +176,7 @@ def _set(raw: _Raw, options: dict[str, str], rows: list[tuple[int, list[str]]]) 
     members = raw.members(options.get("ELSET", ""))
     for line, words in rows:
         if "GENERATE" in options:
-            first, last, step = (int(word) for word in (*words, "1")[:3])
+            first, last, step = (whole(word) for word in (*words, "1")[:3])
             members += [(label, -1) for label in range(first, last + 1, step)]
         else:
             members += [(label, -1) for word in words for label in _labels(raw, line, word)]

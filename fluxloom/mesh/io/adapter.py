@@ -23,6 +23,7 @@ from fluxloom.mesh.io.vtk.cells import REFERENCES, Fields
 __all__ = ["meshio_suffixes", "read_meshio", "write_meshio"]
 
 _WORDS = {"wedge": "prism"}
+_TECPLOT, _BEYOND = (".dat", ".tec"), 9
 
 
 def meshio_suffixes() -> frozenset[str]:
@@ -54,10 +55,34 @@ def read_meshio(path: str | Path) -> Fields:
         contextlib.redirect_stdout(said), contextlib.redirect_stderr(said),  # it prints, and ends the process
         plain_text(path) as plain,
     ):  # fmt: skip
-        found = meshio.read(plain)
+        found = _read(meshio, plain)
         if "cannot handle" in said.getvalue():  # it prints so, and leaves the cells out
             raise MeshError(f"{path}: cells of a type that meshio leaves out; save it as VTU, MSH 4.1 or SU2")
         return _fields(str(path), found)
+
+
+def _read(meshio: Any, path: Path) -> Any:
+    """Read a file; the reader of Tecplot would look for ever for what is missing at the end of one."""
+    if path.suffix.lower() not in _TECPLOT:
+        return meshio.read(path)
+    with _Ending(path) as file:
+        return meshio.read(file, file_format="tecplot")
+
+
+class _Ending(io.TextIOWrapper):
+    """The text of a file, beyond whose end nothing is read twice."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path.open("rb"), encoding="utf-8", errors="replace")
+        self._beyond = 0
+
+    def readline(self, *size: int) -> str:
+        """Return the next line; an `EOFError` where it is asked for long after the last one."""
+        found = super().readline(*size)
+        self._beyond = 0 if found else self._beyond + 1
+        if self._beyond > _BEYOND:
+            raise EOFError("the file ends before all of its numbers")
+        return found
 
 
 def _fields(path: str, found: Any) -> Fields:

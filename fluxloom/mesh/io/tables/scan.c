@@ -77,14 +77,30 @@ static inline int read_int(const char **at, int64_t *value) {
     return 1;
 }
 
+/* Letters of hexadecimal numbers and of "nan(...)", which are no numbers of tables. */
+static int is_strange(char c) { return c == 'x' || c == 'X' || c == 'p' || c == 'P' || c == '('; }
+
+static int is_mantissa(char c) { return (c >= '0' && c <= '9') || c == '.'; }
+
+/* Exponents of Fortran are "1.5D-3", "1.5Q-3" and "1.5-103". */
 static int read_slow(const char *start, const char *stop, double *value) {
     char text[400];
-    size_t n = (size_t)(stop - start);
-    if (n == 0 || n >= sizeof text) return -1;
-    memcpy(text, start, n);
+    size_t n = 0;
+    if (start == stop || (size_t)(stop - start) >= sizeof text - 1) return -1;
+    int fortran = 1;
+    for (const char *p = start; p < stop; p++) {
+        int first = p == start;
+        if (is_strange(*p)) return -1;
+        if (fortran && !first && is_mantissa(p[-1]) && (*p == '-' || *p == '+')) text[n++] = 'e';
+        if (fortran && !first && is_mantissa(p[-1]) && (*p == 'd' || *p == 'D' || *p == 'q' || *p == 'Q')) {
+            text[n++] = 'e';
+            fortran = 0;
+            continue;
+        }
+        if (!is_mantissa(*p) && !(first && (*p == '-' || *p == '+'))) fortran = 0;
+        text[n++] = *p;
+    }
     text[n] = '\0';
-    for (size_t i = 0; i < n; i++)
-        if (text[i] == 'd' || text[i] == 'D') text[i] = 'e';
     char *rest;
     *value = strtod(text, &rest);
     return *rest ? -1 : 1;
