@@ -11,8 +11,8 @@ from fluxloom.dsl.ranks.task import Reset
 from fluxloom.dsl.run.chain import Chain
 from fluxloom.mesh.generate.airfoil import airfoil_mesh
 from fluxloom.solvers.airfoil.flow import Airfoil
+from fluxloom_lab.attack.loops.chains import CELLS, RandomChain, World, blend, differ, flux, partly, step, total
 
-from .chains import CELLS, RandomChain, World, blend, differ, flux, partly, step, total
 from .harness import DEVICES, LAYOUTS, context, everywhere
 
 MESH = airfoil_mesh(8, 12)

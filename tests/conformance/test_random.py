@@ -21,8 +21,8 @@ pytest.importorskip("hypothesis", reason="hypothesis makes the random meshes and
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.unit.kernel.conftest import load_module
-from tests.unit.kernel.test_random import TEMPLATE, Generator, indented, renamed
+from fluxloom_lab.attack.loops.text import TEMPLATE, Generator, indented, load_module
+from tests.unit.kernel.test_random import renamed
 
 MODEST = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 DEVICES = {"opencl": 5, "cuda": 15}

@@ -17,6 +17,7 @@ from fluxloom.mesh import MeshData, MeshSource, PatchFaces, box2d, box3d, read_d
 from fluxloom.mesh.ranks import vtkhdf_slices
 from fluxloom.mesh.ranks.slices import MeshSlice, cut
 from fluxloom.mesh.ranks.vtkhdf_slices import read_vtkhdf_slice, write_vtkhdf_slices
+from fluxloom_lab.attack.files.texts import vtkhdf
 from tests.parallel.launch import mpiexec
 from tests.parallel.test_mesh import MESHES, assert_parts_fit, distributed, mixed2d, raises_on_all
 from fluxloom_lab.attack.files.texts import vtkhdf

@@ -16,7 +16,7 @@ from fluxloom.dsl.checkpoint.state import State, write_state
 from fluxloom.mesh import box2d, write
 from fluxloom_lab.attack.files.sample import Sample
 
-__all__ = ["SERIES", "CACHED", "Ageing", "cached", "results", "rasters", "scripts", "states", "tables", "tunings"]
+__all__ = ["CACHED", "SERIES", "Ageing", "cached", "rasters", "results", "scripts", "states", "tables", "tunings"]
 
 STEPS = 6
 
