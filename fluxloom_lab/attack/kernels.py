@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 import fluxloom as fl
 from fluxloom.core.errors import DeviceUnavailable, FluxloomError
-from fluxloom.dsl.tiles.chain import TiledChain
+from fluxloom.dsl.tiles.tiling import TiledChain
 from fluxloom_lab.attack.frame import Attack, AttackOptions, Attacks, Trial
 from fluxloom_lab.attack.loops.chains import RandomChain, differ
 from fluxloom_lab.attack.loops.programs import Program
@@ -140,7 +140,7 @@ def _ranks(trial: Trial, device: str) -> Iterator[str]:
     words: list[str] = []
 
     def body(world: World, plain: bool = False) -> Any:
-        program = Program(world, trial.seed, fuse=fuse and not plain, exact=True, chained=not plain)
+        program = Program(world, trial.seed, fuse=fuse and not plain, exact=True)
         words.append(program.describe())
         for _ in range(3):
             program.run()
@@ -186,9 +186,18 @@ def _attack(name: str, act: Callable[..., Iterator[str]], device: str, trials: i
     return Attack(name, run, trials=trials, seconds=180.0, missing=_missing(device))
 
 
+class _Kernels(Attacks):
+    """The attacks, on the device of the options."""
+
+    def of(self, options: AttackOptions) -> list[Attack]:
+        """Return those that the options ask for."""
+        device = options.device if isinstance(options, KernelOptions) else "cpu"
+        return replace(self, attacks=_attacks(device)).chosen(options.only)
+
+
 def kernels() -> Attacks:
     """Return the attacks on kernels and chains."""
-    return Attacks("random kernels and chains", _attacks("cpu"), KernelOptions, _given)
+    return _Kernels("random kernels and chains", _attacks("cpu"), KernelOptions)
 
 
 def _attacks(device: str) -> tuple[Attack, ...]:
@@ -199,8 +208,3 @@ def _attacks(device: str) -> tuple[Attack, ...]:
         *([_attack("tiles", _tiles, device, 5)] if device == "cpu" else []),
         _attack("ranks", _ranks, device, 5),
     )
-
-
-def _given(options: AttackOptions) -> tuple[Attack, ...]:
-    """Return the attacks on the device of a command line."""
-    return _attacks(options.device if isinstance(options, KernelOptions) else "cpu")

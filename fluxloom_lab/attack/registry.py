@@ -14,5 +14,6 @@ def attacks() -> Registry[Attacks]:
     registry: Registry[Attacks] = Registry("group of attacks", group="fluxloom.attacks", error=CaseError)
     registry.place("faults", "fluxloom_lab.attack.faults:FAULTS")
     registry.later("cases", "fluxloom_lab.attack.cases:cases")
+    registry.later("kernels", "fluxloom_lab.attack.kernels:kernels")
     registry.later("readers", "fluxloom_lab.attack.readers:readers")
     return registry

@@ -168,6 +168,7 @@ int scan_table(const char *buffer, int64_t size, int64_t *state, int64_t n, int6
                 return got == 0 ? SHORT_ROW : got == -2 ? RANGE : NOT_NUMBER;
             }
         }
+        if (*p == '\0' && p < end) { state[0] = start - buffer; state[1] = line; return NOT_NUMBER; }
         p = end_row(p, end, &line);
     }
     state[0] = p - buffer;
@@ -201,6 +202,7 @@ int scan_ragged(const char *buffer, int64_t size, int64_t *state, int64_t n, int
             }
             out[used + count++] = (int32_t)v;
         }
+        if (*p == '\0' && p < end) { state[0] = start - buffer; state[1] = line; return NOT_NUMBER; }
         used += count;
         counts[row] = (uint8_t)count;
         p = end_row(p, end, &line);
