@@ -27,7 +27,7 @@ from fluxloom_lab.attack.loops.text import TEMPLATE, Generator, indented, load_m
 from fluxloom_lab.attack.loops.worlds import OWNERS, World, alone, difference, owners, random_mesh, together
 from fluxloom_lab.options import option
 
-__all__ = ["KernelOptions", "kernels", "random_kernel"]
+__all__ = ["KernelOptions", "kernels", "missing_device", "random_kernel"]
 
 Array = npt.NDArray[Any]
 
@@ -158,7 +158,7 @@ def _ranks(trial: Trial, device: str) -> Iterator[str]:
         yield f"{ranks} ranks, {kind}, {cells} cells: {bad}\n{words[0]}"
 
 
-def _missing(device: str) -> Callable[[], str]:
+def missing_device(device: str) -> Callable[[], str]:
     """Return what says why a device cannot be tried."""
 
     def missing() -> str:
@@ -183,7 +183,7 @@ def _attack(name: str, act: Callable[..., Iterator[str]], device: str, trials: i
     def run(trial: Trial) -> Iterator[str]:
         return act(trial, device, **more)
 
-    return Attack(name, run, trials=trials, seconds=180.0, missing=_missing(device))
+    return Attack(name, run, trials=trials, seconds=180.0, missing=missing_device(device))
 
 
 class _Kernels(Attacks):

@@ -15,5 +15,6 @@ def attacks() -> Registry[Attacks]:
     registry.place("faults", "fluxloom_lab.attack.faults:FAULTS")
     registry.later("cases", "fluxloom_lab.attack.cases:cases")
     registry.later("kernels", "fluxloom_lab.attack.kernels:kernels")
+    registry.later("meshes", "fluxloom_lab.attack.meshes:meshes")
     registry.later("readers", "fluxloom_lab.attack.readers:readers")
     return registry

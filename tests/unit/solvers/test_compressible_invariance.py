@@ -22,7 +22,7 @@ from fluxloom.mesh.generate.boxes import box2d, box3d
 from fluxloom.solvers.compressible.flow import CompressibleFlow
 from fluxloom.solvers.compressible.scheme import CompressibleScheme
 from fluxloom_lab.strategies.cell_loop import OverCells
-from tests.unit.solvers.moved_meshes import moved, turn, with_image
+from fluxloom_lab.problems.moved_meshes import moved, turn, with_image
 
 Array = npt.NDArray[np.float64]
 STEPS = 12
