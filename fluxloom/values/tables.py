@@ -486,6 +486,8 @@ def _esri(path: str, text: str) -> GridValues:
     data = np.concatenate([np.empty(0), *rows])
     if data.size != nx * ny or nx < 2 or ny < 2:
         raise CaseError(f"{path}: {data.size} values for {ny} rows of {nx}")
+    if np.isinf(data).any():
+        raise CaseError(f"{path}: a value is infinite; mend it, or mark it as NODATA_value")
     values = data.reshape(ny, nx)[::-1].T.copy()
     if "nodata_value" in head:
         values[values == head["nodata_value"]] = np.nan

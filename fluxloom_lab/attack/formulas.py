@@ -142,8 +142,8 @@ def _spoilt(pick: Random, text: str) -> str:
     for _ in range(pick.choice((1, 1, 2, 5))):
         place = pick.randrange(len(letters) + 1)
         letters[place : place + pick.choice((0, 1, 1, 3))] = pick.choice(
-            ("", "(", ")", ",", "**", "//", "%", "==", ".", "_", "e", "1e", "z", "x", "'", "lambda: ", "\x00", "\n", "é",
-             "[0]", "__import__('os')", "9" * 400, "0x", "1j", "True", ":=", "~", "&", "not ", "if ", "**" * 3, "#")
+            ("", "(", ")", ",", "**", "//", "%", "==", ".", "_", "e", "1e", "z", "x", "'", "lambda: ", "\x00", "\n",
+             "é", "[0]", "__import__('os')", "9" * 400, "0x", "1j", "True", ":=", "~", "&", "not ", "if ", "****", "#")
         )  # fmt: skip
     return "".join(letters)
 

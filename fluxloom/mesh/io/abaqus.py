@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import NoReturn
 
@@ -118,7 +119,7 @@ def read_abaqus(path: str | Path) -> MeshData:
 def _blocks(lines: list[str]) -> Iterator[tuple[int, str, dict[str, str], list[tuple[int, list[str]]]]]:
     """Yield keywords: their line, word, options and rows of data."""
     starts = [k for k, line in enumerate(lines) if line.startswith("*") and not line.startswith("**")]
-    for first, stop in zip(starts, [*starts[1:], len(lines)], strict=True):
+    for first, stop in pairwise([*starts, len(lines)]):
         words = [word.strip() for word in lines[first][1:].split(",")]
         begin = first + 1
         while begin < stop and lines[begin - 1].rstrip().endswith(","):  # a keyword may go on

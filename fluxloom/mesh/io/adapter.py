@@ -62,27 +62,43 @@ def read_meshio(path: str | Path) -> Fields:
 
 
 def _read(meshio: Any, path: Path) -> Any:
-    """Read a file; the reader of Tecplot would look for ever for what is missing at the end of one."""
-    if path.suffix.lower() not in _TECPLOT:
-        return meshio.read(path)
-    with _Ending(path) as file:
-        return meshio.read(file, file_format="tecplot")
+    """Read a file; some readers would look for ever for what is missing at the end of one."""
+    suffix = path.suffix.lower()
+    if suffix in _TECPLOT:
+        with _EndingText(_Ending(io.FileIO(path)), encoding="utf-8", errors="replace") as text:
+            return meshio.read(text, file_format="tecplot")
+    if suffix == ".ply":
+        with _Ending(io.FileIO(path)) as file:
+            return meshio.read(file, file_format="ply")
+    return meshio.read(path)
 
 
-class _Ending(io.TextIOWrapper):
-    """The text of a file, beyond whose end nothing is read twice."""
+class _Ending(io.BufferedReader):
+    """A file beyond whose end no lines are read: an `EOFError` where they are asked for."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path.open("rb"), encoding="utf-8", errors="replace")
-        self._beyond = 0
+    beyond = 0
 
-    def readline(self, *size: int) -> str:
-        """Return the next line; an `EOFError` where it is asked for long after the last one."""
-        found = super().readline(*size)
-        self._beyond = 0 if found else self._beyond + 1
-        if self._beyond > _BEYOND:
-            raise EOFError("the file ends before all of its numbers")
-        return found
+    def readline(self, size: int | None = -1) -> bytes:
+        """Return the next line."""
+        return _told(self, super().readline(size))
+
+
+class _EndingText(io.TextIOWrapper):
+    """The same, of a text."""
+
+    beyond = 0
+
+    def readline(self, size: int = -1) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Return the next line."""
+        return _told(self, super().readline(size))
+
+
+def _told(file: _Ending | _EndingText, line: Any) -> Any:
+    """Return a line that was read; raise `EOFError` long after the last one."""
+    file.beyond = 0 if line else file.beyond + 1
+    if file.beyond > _BEYOND:
+        raise EOFError("the file ends before all of its numbers")
+    return line
 
 
 def _fields(path: str, found: Any) -> Fields:

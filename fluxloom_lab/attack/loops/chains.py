@@ -154,6 +154,7 @@ class World:
         self.globals = [ctx.scalar(0.5, "g"), ctx.scalar(0.25, "h")]
 
     def loop(self, form: tuple[Any, str, str, dict[str, float]], pick: random.Random, schedule: fl.Schedule) -> Loop:
+        """Return the loop of a form on dats that are picked."""
         kernel, over, how, constants = form
         dats = pick.sample(self.dats, len(how.replace("x", "").replace("g", "")))
         arguments: list[Any] = []

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from fluxloom.kernel import Kernel
 from fluxloom.kernel.ir import ArgShape, Kind
 from fluxloom.kernel.record_fields import run_time_fields
-
 from fluxloom_lab.attack.loops.text import TEMPLATE, Generator, indented, load_module
 
 from .interpreter import agree
+
 
 @settings(max_examples=120, deadline=None)
 @given(seed=st.integers(0, 10**6))
