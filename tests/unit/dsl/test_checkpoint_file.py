@@ -461,3 +461,17 @@ def test_failures_are_not_silent_under_error_filters(written: Path) -> None:
         warnings.simplefilter("error")
         with pytest.raises(CheckpointWarning):
             Ageing().run(saver, 7, restart=False)
+
+
+@pytest.mark.parametrize("change", ["drop", "shape"])
+def test_rows_that_are_missing_behind_a_right_check_sum(written: Path, change: str) -> None:
+    """A file that somebody has edited: what is in it is compared with what is wanted too."""
+    with h5py.File(written, "r+") as file:
+        del file["checkpoint/rows/0000"]
+        if change == "shape":
+            file["checkpoint/rows/0000"] = np.zeros((3, 1))
+    data = written.read_bytes()
+    body = data[: data.rfind(b"fluxloom")] if data[-12:-4] == b"fluxloom" else data
+    written.write_bytes(body + b"fluxloom" + zlib.crc32(body).to_bytes(4, "little"))
+    with pytest.raises(CheckpointError, match=r"rows/0000|damaged"):
+        resume(written)

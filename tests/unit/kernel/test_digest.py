@@ -12,7 +12,7 @@ import pytest
 from fluxloom.kernel import ir, map_expressions, used_components, walk
 from fluxloom.kernel.analysis import dump
 
-from .conftest import HEADER, Loader
+from .conftest import Loader
 
 TEXT = """
 C = {constant}
