@@ -29,7 +29,7 @@ from fluxloom.mesh.data.mesh import MeshData, PatchFaces
 from fluxloom.mesh.generate.extrude import extrude
 from fluxloom.mesh.geometry.connectivity import connectivity
 from fluxloom.mesh.geometry.dual import dual
-from fluxloom.mesh.geometry.metrics import cell_measures
+from fluxloom.mesh.geometry.metrics import cell_measures, geometry
 from fluxloom.mesh.quality.orient import orient
 from fluxloom.solvers.compressible.flow import CompressibleFlow
 from fluxloom.solvers.compressible.scheme import CompressibleScheme
@@ -242,7 +242,7 @@ class _Liquid:
 
     def run(self, lengths: list[float]) -> list[float]:
         """Make steps; they have to converge."""
-        taken = [min(length, 0.2 * self.length, 0.05 * self.length**2 / _NU) for length in lengths]
+        taken = [min(length, 0.2 * self.length, 0.1 * self.length**2 / _NU) for length in lengths]
         for length in taken:
             self.flow.step(length * self.size)
         return taken
@@ -312,11 +312,15 @@ class _Water:
 
 
 def _length(mesh: MeshData) -> float:
-    """Return the least distance between a cell and one of its neighbours, or a length of it."""
-    volumes, centres, _ = cell_measures(mesh)
-    pairs = connectivity(mesh).interior_cells
-    apart = np.linalg.norm(centres[pairs[:, 0]] - centres[pairs[:, 1]], axis=1)
-    return float(min(apart.min(initial=np.inf), volumes.min() ** (1.0 / mesh.dimension)))
+    """Return the least volume of a cell over the area of its largest face: explicit diffusion needs no less."""
+    volumes, links = cell_measures(mesh)[0], connectivity(mesh)
+    terms = geometry(mesh, links)
+    inner, outer = (np.linalg.norm(areas, axis=1) for areas in (terms.face_normals, terms.boundary_normals))
+    largest = np.zeros(mesh.n_cells)
+    for column in links.interior_cells.T:
+        np.maximum.at(largest, column, inner)
+    np.maximum.at(largest, links.boundary_cells, outer)
+    return float((volumes / largest).min())
 
 
 # ------------------------------------------------------------------------------------------- trials
