@@ -30,7 +30,7 @@ FILE = "case.toml"
 
 _KEY = re.compile(r"^(\s*)([\w.\"-]+)(\s*=\s*)(.*?)(\s*#[^\"']*)?$")
 _HEADER = re.compile(r"^\s*\[+[^\]]+\]+")
-_LARGEST = 8
+_LARGEST = 16
 """Cells along an axis of the examples as they are tried here."""
 
 _EXTRA = 4 << 30
@@ -114,8 +114,10 @@ def _part(pick: Random, rows: list[str]) -> None:
     if not numbers:
         return _value(pick, rows)
     one = pick.choice(numbers)
-    near = (f"-{one.group()}", f"{one.group()}0", f"{one.group()}00000", "1e-9", "0", "nan", "1e30", "inf", "x")
-    value = found[4][: one.start()] + pick.choice(near) + found[4][one.end() :]
+    number, whole = float(one.group()), one.group().isdigit()
+    near = [str(int(number * part) if whole else number * part) for part in (0.5, 2.0, 0.9, 1.5)]
+    far = [f"-{one.group()}", f"{one.group()}0", f"{one.group()}00000", "1e-9", "0", "nan", "1e30", "inf", "x"]
+    value = found[4][: one.start()] + pick.choice(pick.choice((near, far))) + found[4][one.end() :]
     rows[place] = f"{found[1]}{found[2]}{found[3]}{value}"
     return None
 
