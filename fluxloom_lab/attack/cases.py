@@ -17,15 +17,14 @@ from pathlib import Path
 from random import Random
 from types import MappingProxyType
 
-import fluxloom_lab
 from fluxloom_lab.attack import formulas
+from fluxloom_lab.attack.files.memory import bound_memory
+from fluxloom_lab.attack.files.mutations import mutated
 from fluxloom_lab.attack.frame import Attack, Attacks, Trial
-from fluxloom_lab.attack.memory import bound_memory
-from fluxloom_lab.attack.mutations import mutated
 
 __all__ = ["cases"]
 
-EXAMPLES = Path(fluxloom_lab.__file__).resolve().parents[1] / "examples"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FILE = "case.toml"
 
 _KEY = re.compile(r"^(\s*)([\w.\"-]+)(\s*=\s*)(.*?)(\s*#[^\"']*)?$")

@@ -38,7 +38,7 @@ from fluxloom.solvers.incompressible.flow import Incompressible
 from fluxloom.solvers.shallow.flow import ShallowWater
 from fluxloom_lab.attack.frame import Attack, AttackOptions, Attacks, Trial
 from fluxloom_lab.attack.kernels import KernelOptions, missing_device
-from fluxloom_lab.problems.moved_meshes import turn
+from fluxloom_lab.problems.small.moved_meshes import turn
 
 __all__ = ["Change", "meshes", "random_mesh"]
 

@@ -20,13 +20,13 @@ import numpy as np
 from fluxloom.comm.base import SelfComm
 from fluxloom.core.errors import FluxloomError
 from fluxloom_lab.attack.files import meshes, states
+from fluxloom_lab.attack.files.hdf5 import is_hdf5, rearranged
+from fluxloom_lab.attack.files.memory import bound_memory
+from fluxloom_lab.attack.files.mutations import mutated
 from fluxloom_lab.attack.files.sample import Sample
+from fluxloom_lab.attack.files.samples import Maker, samples
+from fluxloom_lab.attack.files.sound import unlike, unsound
 from fluxloom_lab.attack.frame import Attack, Attacks, Trial
-from fluxloom_lab.attack.hdf5 import is_hdf5, rearranged
-from fluxloom_lab.attack.memory import bound_memory
-from fluxloom_lab.attack.mutations import mutated
-from fluxloom_lab.attack.samples import Maker, samples
-from fluxloom_lab.attack.sound import unlike, unsound
 
 __all__ = ["readers"]
 
@@ -90,7 +90,7 @@ def _read_mesh(trial: Trial, sample: Sample, path: Path, change: str) -> Iterato
     for mesh in found[:1]:
         if sample.counted and set(change.split(", ")) <= {"cut"} and meshes.counts_of(mesh) != sample.counts:
             yield f"a part of the file was taken for all of it: {meshes.counts_of(mesh)}, not {sample.counts}"
-        yield from unsound(trial, mesh)
+        yield from unsound(trial.counts, mesh)
 
 
 def _read_surface(trial: Trial, sample: Sample, path: Path, change: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fluxloom.core.packages import require
 from fluxloom.mesh.data.mesh import MeshData
 from fluxloom.mesh.geometry.connectivity import connectivity
 
@@ -164,7 +165,7 @@ PERIODIC = node(
 
 def write_hdf5(path: Path, tree: Tree) -> Path:
     """Write a tree as HDF5."""
-    import h5py
+    h5py = require("h5py", "mesh", "samples of CGNS files")
 
     def add(group: Any, item: Tree) -> None:
         name, label, data, children = item
@@ -231,19 +232,17 @@ def write_adf(path: Path, tree: Tree, *, version: str = "B", big: bool = False, 
         return start
 
     assert add(tree) == 266
+    ends = pointer(266) + pointer(len(out)) + pointer(186) + pointer(4096)
+    out[:186] = _adf_head(version, big, ends)
+    path.write_bytes(bytes(out))
+    return path
+
+
+def _adf_head(version: str, big: bool, ends: bytes) -> bytes:
+    """Return the first bytes of an ADF file."""
     what = bytearray(f"@(#)ADF Database Version {version}02012>".encode())
     what[:4] = bytes(byte | 0x80 for byte in what[:4])
     head = bytes(what) + b"AdF0" + b" " * 28 + b"AdF1" + b" " * 28 + b"AdF2" + (b"B" if big else b"L") + b"LAdF3"
-    head += (
-        b"010204080408080808080808"
-        + b"AdF4"
-        + pointer(266)
-        + pointer(len(out))
-        + pointer(186)
-        + pointer(4096)
-        + b"AdF5"
-    )
+    head += b"010204080408080808080808" + b"AdF4" + ends + b"AdF5"
     assert len(head) == 186
-    out[:186] = head
-    path.write_bytes(bytes(out))
-    return path
+    return head

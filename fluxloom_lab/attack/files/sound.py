@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -14,7 +15,6 @@ from fluxloom.mesh.data.elements import face_name
 from fluxloom.mesh.data.mesh import MeshData, PatchFaces
 from fluxloom.mesh.geometry.connectivity import Connectivity, connectivity
 from fluxloom.mesh.geometry.metrics import cell_measures
-from fluxloom_lab.attack.frame import Trial
 
 __all__ = ["unlike", "unsound"]
 
@@ -24,12 +24,13 @@ _ROUND = 1e-9
 """Relative to the sum of absolute values."""
 
 
-def unsound(trial: Trial, mesh: MeshData) -> Iterator[str]:
+def unsound(counts: Counter[str], mesh: MeshData) -> Iterator[str]:
     r"""Yield what is wrong with a mesh that `fluxloom.mesh.check` takes.
 
     .. math:: \sum_f A_f = 0, \qquad \sum_c \Omega_c = \frac1d \sum_f x_f \cdot A_f
 
-    over the faces of the boundary, with area vectors that are found here from the nodes alone.
+    over the faces of the boundary, with area vectors that are found here from the nodes alone. What the check says is
+    counted.
     """
     if not np.isfinite(mesh.points).all():
         yield "coordinates that are not finite"
@@ -38,9 +39,9 @@ def unsound(trial: Trial, mesh: MeshData) -> Iterator[str]:
         mesh = _listed(mesh)
         check(mesh)
     except FluxloomError:
-        trial.counts["refused by the check"] += 1
+        counts["refused by the check"] += 1
         return
-    trial.counts["sound"] += 1
+    counts["sound"] += 1
     volumes = cell_measures(mesh)[0]
     if not (volumes > 0.0).all():
         yield f"a cell has the volume {volumes.min():g}"
