@@ -20,7 +20,6 @@ from fluxloom.mesh.ranks.vtkhdf_slices import read_vtkhdf_slice, write_vtkhdf_sl
 from fluxloom_lab.attack.files.texts import vtkhdf
 from tests.parallel.launch import mpiexec
 from tests.parallel.test_mesh import MESHES, assert_parts_fit, distributed, mixed2d, raises_on_all
-from fluxloom_lab.attack.files.texts import vtkhdf
 
 
 def assert_same(first: MeshData, second: MeshData) -> None:

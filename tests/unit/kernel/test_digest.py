@@ -11,6 +11,7 @@ import pytest
 
 from fluxloom.kernel import ir, map_expressions, used_components, walk
 from fluxloom.kernel.analysis import dump
+from fluxloom_lab.attack.loops.text import HEADER
 
 from .conftest import Loader
 
