@@ -69,7 +69,8 @@ def left_by(device: str, kernel: Any, seed: int, schedule: fl.Schedule, special:
     q, n = context.dat(over, reals(SIZE, 3)), context.dat(over, whole, dtype="int64")
     x, r = context.dat(points, reals(2 * SIZE, 2)), context.dat(over, reals(SIZE, 3))
     extra = context.dat(over, reals(SIZE, 2)) if seed % 3 else None
-    constants = dict(zip([item.name for item in kernel.constants], (0.75, bool(seed % 2)), strict=False))
+    names = [item.name for item in kernel.constants]
+    constants: dict[str, Any] = dict(zip(names, (0.75, bool(seed % 2)), strict=False))
     fl.Loop(kernel, over, q, n, x[m], r, extra, schedule=schedule, **constants)()
     return {"x": x.read(), "r": r.read()}
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -73,7 +74,8 @@ def _read_mesh(trial: Trial, sample: Sample, path: Path, change: str) -> Iterato
     """Read a mesh with each reader of its format: all refuse it, or all have the same of it."""
     from fluxloom.mesh import read_data
 
-    ways = ({"native": False}, {"native": True}) if path.suffix in (".su2", ".msh") else ({},)
+    two = path.suffix in (".su2", ".msh")
+    ways: tuple[dict[str, Any], ...] = ({"native": False}, {"native": True}) if two else ({},)
     found = []
     for way in ways:
         try:

@@ -88,7 +88,7 @@ class _EndingText(io.TextIOWrapper):
 
     beyond = 0
 
-    def readline(self, size: int = -1) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def readline(self, size: int = -1) -> str:
         """Return the next line."""
         return _told(self, super().readline(size))
 

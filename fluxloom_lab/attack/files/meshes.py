@@ -124,7 +124,7 @@ def _vtu(folder: Path) -> Iterator[Sample]:
 
 def _polyhedron(path: Path) -> Path:
     """Write a cube that is given by its faces."""
-    points = [[x, y, z] for z in (0, 1) for y in (0, 1) for x in (0, 1)]
+    points = [[x, y, z] for z in (0.0, 1.0) for y in (0.0, 1.0) for x in (0.0, 1.0)]
     faces = [(0, 2, 3, 1), (4, 5, 7, 6), (0, 1, 5, 4), (2, 6, 7, 3), (0, 4, 6, 2), (1, 3, 7, 5)]
     stream = [6, *(n for face in faces for n in (4, *face))]
     text = texts.vtu(path, [(points, [list(range(8))], [42], [1.0])]).read_text()

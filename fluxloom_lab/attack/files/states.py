@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -79,10 +80,11 @@ def results(folder: Path) -> Iterator[Sample]:
     """Yield fields of a result from which a flow may start."""
     mesh = box2d(3, 3)
     x, y = np.linspace(0, 1, mesh.n_cells), np.linspace(1, 2, mesh.n_points)
-    for name, options in (
+    kinds: tuple[tuple[str, dict[str, Any]], ...] = (
         ("final.vtkhdf", {"cell_data": {"u": x, "p": x + 1}}), ("final.vtu", {"cell_data": {"u": x, "p": x + 1}}),
         ("final.vtkhdf", {"point_data": {"u": y, "p": y + 1}}),
-    ):  # fmt: skip
+    )  # fmt: skip
+    for name, options in kinds:
         write(path := folder / name, mesh, **options)
         yield Sample(f"{name} {'cell' if 'cell_data' in options else 'point'}", name, path.read_bytes())
 

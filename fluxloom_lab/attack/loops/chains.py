@@ -153,7 +153,7 @@ class World:
         self.dats = [ctx.dat(self.cells, rng.random((CELLS, 2)), n, dtype=dtype, layout=layout) for n in "uvwrs"]
         self.globals = [ctx.scalar(0.5, "g"), ctx.scalar(0.25, "h")]
 
-    def loop(self, form: tuple[Any, str, str, dict[str, float]], pick: random.Random, schedule: fl.Schedule) -> Loop:
+    def loop(self, form: tuple[Any, str, str, dict[str, Any]], pick: random.Random, schedule: fl.Schedule) -> Loop:
         """Return the loop of a form on dats that are picked."""
         kernel, over, how, constants = form
         dats = pick.sample(self.dats, len(how.replace("x", "").replace("g", "")))

@@ -12,7 +12,7 @@ import pytest
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh import box2d, read_data, write
 from fluxloom.mesh.geometry.transfer import CellSearch
-from fluxloom_lab.attack.files.texts import SU2, msh2
+from fluxloom_lab.attack.files.texts import SU2, msh2, msh4
 
 Change = Callable[[str], str]
 
@@ -47,6 +47,9 @@ def test_exponents_of_fortran(tmp_path: Path, native: bool, number: str) -> None
 @pytest.mark.parametrize("native", [True, False])
 def test_of_gmsh(tmp_path: Path, native: bool) -> None:
     path = tmp_path / "a.msh"
+    path.write_text(msh4().replace("$Nodes\n1 5 1 5\n2 1 0 5", "$Nodes\n1 5 1 5\n2 1 0 -5"))
+    with pytest.raises(MeshError, match=r"a\.msh"):
+        read_data(path, native=native)
     for old, new in (("5 2 2 5 1 1 2 5", f"5 2 2 5 1 1 2 {'9' * 25}"), ("1 0 0 0", "1 0x0 0 0")):
         path.write_text(msh2(names='1 1 "a"\n').replace(old, new))
         with pytest.raises(MeshError, match=r"a\.msh"):

@@ -180,6 +180,8 @@ class PlainScanner:
 
     def _bound(self, n: int, what: str) -> None:
         """Refuse counts that the rest of the file cannot hold, before memory is reserved for them."""
+        if n < 0:
+            self.fail(f"the count of {what} is negative: {n}")
         left = max(0, len(self.data) - self.position)
         if n > left:
             self.fail(f"expected {n} rows of {what}, but only {left} bytes follow; truncated?")
