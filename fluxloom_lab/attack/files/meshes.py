@@ -17,7 +17,7 @@ from fluxloom.mesh.geometry.dual import dual
 from fluxloom_lab.attack.files import cgns, texts
 from fluxloom_lab.attack.files.sample import Sample
 
-__all__ = ["FAMILIES", "counts_of", "small_meshes"]
+__all__ = ["FAMILIES", "counts_of", "polyhedron", "small_meshes"]
 
 
 def small_meshes() -> dict[str, MeshData]:
@@ -113,7 +113,7 @@ def _cgns(folder: Path) -> Iterator[Sample]:
 
 def _vtu(folder: Path) -> Iterator[Sample]:
     yield from _written(folder, ".vtu", ("mixed", "hexahedron"))
-    yield _sample("polyhedra", _polyhedron(folder / "polyhedra.vtu"))
+    yield _sample("polyhedra", polyhedron(folder / "polyhedra.vtu"))
     for form in ("ascii", "binary", "raw", "base64"):
         for packed in ("", "vtkZLibDataCompressor", "vtkLZMADataCompressor"):
             if form != "ascii" or not packed:
@@ -122,7 +122,7 @@ def _vtu(folder: Path) -> Iterator[Sample]:
                 yield _sample(f"{form} {packed}", path)
 
 
-def _polyhedron(path: Path) -> Path:
+def polyhedron(path: Path) -> Path:
     """Write a cube that is given by its faces."""
     points = [[x, y, z] for z in (0.0, 1.0) for y in (0.0, 1.0) for x in (0.0, 1.0)]
     faces = [(0, 2, 3, 1), (4, 5, 7, 6), (0, 1, 5, 4), (2, 6, 7, 3), (0, 4, 6, 2), (1, 3, 7, 5)]

@@ -12,6 +12,7 @@ import pytest
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh import box2d, read_data, write
 from fluxloom.mesh.geometry.transfer import CellSearch
+from fluxloom_lab.attack.files.meshes import polyhedron
 from fluxloom_lab.attack.files.texts import SU2, msh2, msh4
 
 Change = Callable[[str], str]
@@ -54,6 +55,15 @@ def test_of_gmsh(tmp_path: Path, native: bool) -> None:
         path.write_text(msh2(names='1 1 "a"\n').replace(old, new))
         with pytest.raises(MeshError, match=r"a\.msh"):
             read_data(path, native=native)
+
+
+def test_of_polyhedra(tmp_path: Path) -> None:
+    text = polyhedron(tmp_path / "a.vtu").read_text()
+    for old, new in ((" 4 0 2 3 1 ", " 4 0 2 9 1 "), (" 4 0 2 3 1 ", " 4 0 2 -3 1 ")):
+        assert old.strip() in text
+        (tmp_path / "a.vtu").write_text(text.replace(old.strip(), new.strip(), 1))
+        with pytest.raises(MeshError, match=r"a\.vtu"):
+            read_data(tmp_path / "a.vtu")
 
 
 def test_of_abaqus_without_a_keyword(tmp_path: Path) -> None:
