@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from fluxloom.mesh.io.vtk.cells import REFERENCES, Fields
 __all__ = ["meshio_suffixes", "read_meshio", "write_meshio"]
 
 _WORDS = {"wedge": "prism"}
+_LEFT_OUT = re.compile(r"skipping|discarding|can only write|only supports", re.IGNORECASE)
 _TECPLOT, _BEYOND = (".dat", ".tec"), 9
 
 
@@ -187,3 +189,5 @@ def write_meshio(
         contextlib.redirect_stdout(said), contextlib.redirect_stderr(said),
     ):  # fmt: skip
         meshio.Mesh(points, blocks, point_data=nodal, cell_data=split).write(path)
+        if _LEFT_OUT.search(said.getvalue()):  # it prints so, and writes the rest
+            raise MeshError(f"{path}: the format does not hold all cells ({', '.join(mesh.cells)}); write .vtu or .msh")

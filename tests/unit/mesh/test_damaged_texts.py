@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import MeshError
-from fluxloom.mesh import box2d, read_data, write
+from fluxloom.mesh import box2d, box3d, read_data, write
 from fluxloom.mesh.geometry.transfer import CellSearch
 from fluxloom_lab.attack.files.meshes import polyhedron
 from fluxloom_lab.attack.files.texts import SU2, msh2, msh4
@@ -83,6 +83,13 @@ def test_of_meshio_that_end_early(tmp_path: Path, suffix: str) -> None:
             read_data(path)
     path.write_bytes(data)
     assert read_data(path).n_cells == 8
+
+
+@pytest.mark.parametrize("suffix", [".off", ".ply", ".stl"])
+def test_cells_that_meshio_leaves_out_are_told(tmp_path: Path, suffix: str) -> None:
+    pytest.importorskip("meshio")
+    with pytest.raises(MeshError, match=r"the format does not hold all cells \(tetra\)"):
+        write(tmp_path / f"a{suffix}", replace(box3d(1, 1, 1, kind="tetra"), patches={}))
 
 
 def test_coordinates_beyond_all_volumes() -> None:
