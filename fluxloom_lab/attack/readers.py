@@ -1,6 +1,6 @@
 """Damaged files against everything that reads files: ``fluxloom lab readers``.
 
-A trial takes a valid file, changes some of its bytes, lines or data sets, and reads it. It has to be refused by an
+A trial takes ten valid files, changes some bytes, lines or data sets of each, and reads it. It has to be refused by an
 error that names it, or what comes of it has to be sound. What a file says of its size is no reason to take much more
 memory than it has bytes.
 """
@@ -8,6 +8,7 @@ memory than it has bytes.
 from __future__ import annotations
 
 import os
+import traceback
 import warnings
 import zlib
 from collections.abc import Callable, Iterator
@@ -34,6 +35,9 @@ __all__ = ["readers"]
 _EXTRA = 512 << 20
 """Bytes of memory that a trial may take: samples have some thousand."""
 
+_FILES = 10
+"""That a trial reads, one after the other: a process costs as much as some of them."""
+
 _ARRANGED = 0.5
 """Part of the changes of HDF5 files that keep their format."""
 
@@ -42,6 +46,20 @@ Reads = Callable[[Trial, Sample, Path, str], Iterator[str]]
 
 
 def _act(trial: Trial, maker: Maker, reads: Reads) -> Iterator[str]:
+    """Change some files, one after the other, and read each in a folder of its own."""
+    bound_memory(_EXTRA)
+    home = Path.cwd()
+    for number in range(_FILES):
+        one = Trial(trial.attack, _FILES * trial.seed + number, trial.full, trial.counts)
+        (home / str(number)).mkdir()
+        os.chdir(home / str(number))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield from _file(one, maker, reads)
+        os.chdir(home)
+
+
+def _file(trial: Trial, maker: Maker, reads: Reads) -> Iterator[str]:
     """Change a file and read it."""
     pick = trial.random()
     sample = pick.choice(samples(maker))
@@ -53,21 +71,18 @@ def _act(trial: Trial, maker: Maker, reads: Reads) -> Iterator[str]:
     else:
         change, data = mutated(pick, sample.data)
         path.write_bytes(data)
+    trial.counts["files"] += 1
     trial.counts["same"] += path.read_bytes() == sample.data
-    bound_memory(_EXTRA)
+    what = f"{Path.cwd().name}/{path.name}: {sample.name}, {change}"
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for line in reads(trial, sample, path, change):
-                yield f"{sample.name}, {change}: {line}"
+        yield from (f"{what}: {line}" for line in reads(trial, sample, path, change))
         trial.counts["taken"] += 1
     except FluxloomError as error:
         trial.counts["refused"] += 1
         if path.name not in str(error):
-            yield f"{sample.name}, {change}: the message does not name the file: {error}"
-    except BaseException as error:
-        error.add_note(f"{sample.name}, {change}")
-        raise
+            yield f"{what}: the message does not name the file: {error}"
+    except (Exception, SystemExit):
+        yield f"{what}: {traceback.format_exc(limit=-3)}"
 
 
 def _read_mesh(trial: Trial, sample: Sample, path: Path, change: str) -> Iterator[str]:
@@ -245,7 +260,7 @@ def _attack(name: str, maker: Maker, reads: Reads, *needs: str) -> Attack:
     def act(trial: Trial) -> Iterator[str]:
         return _act(trial, maker, reads)
 
-    return Attack(name, act, trials=40, seconds=30.0, missing=partial(_missing, maker, needs))
+    return Attack(name, act, trials=5, seconds=60.0, missing=partial(_missing, maker, needs))
 
 
 _NEEDS = {"cgns": ("h5py",), "vtkhdf": ("h5py",), "meshio": ("meshio", "h5py")}
