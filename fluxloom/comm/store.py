@@ -3,8 +3,8 @@
 A file is HDF5. The group ``checkpoint`` holds the data sets; ``checkpoint/meta`` is a text (JSON) that says what
 they are and what their CRC-32 is; the attribute ``complete`` of the group is the CRC-32 of that text. Behind the end of
 what HDF5 knows stand ``fluxloom`` and the CRC-32 of all bytes before, four of them, the lowest first: a byte that has
-changed anywhere, in what HDF5 keeps for itself too, is found. Where that sum is wrong, those of the data sets say which
-of them is damaged.
+changed anywhere, in what HDF5 keeps for itself too, is found. Where that sum is wrong the file is not opened: HDF5 may
+look for ever in a damaged one. Where there is none, as in a file that was cut off, those of the data sets are compared.
 """
 
 from __future__ import annotations
@@ -225,8 +225,10 @@ class StoreReader:
         h5py = require("h5py", "mesh", "reading checkpoints")
         try:
             sound = _sound(self.path)
+            if sound is False:
+                return "the checkpoint is cut off or damaged (the check sum of the file)", None, None
             self._file = h5py.File(self.path, "r")
-            return self._checked(self._file, sound)
+            return self._checked(self._file, sound is True)
         except PermissionError:
             return "it may not be read: change its permissions", None, None
         except (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError) as error:
@@ -270,9 +272,19 @@ class StoreReader:
             Rows wanted here, and rows in the file.
         like
             An array ``(0, components)`` of their type.
+
+        Raises
+        ------
+        CheckpointError
+            When the file has no such rows.
         """
-        dataset = self._file["checkpoint"][key] if self._file is not None else None
-        single = self.comm.broadcast(np.asarray(dataset) if dataset is not None and len(dataset) == 1 else None)
+        dataset, problem, single = None, "", None
+        if self._file is not None:
+            dataset, problem = self._data(key, total, like)
+            single = np.asarray(dataset) if dataset is not None and len(dataset) == 1 else None
+        problem, single = self.comm.broadcast((problem, single))
+        if problem:
+            raise CheckpointError(f"{self.path}: {problem}; remove it to start from the beginning")
         if single is not None:
             return np.repeat(single, count, axis=0)
         out = np.empty((count, like.shape[1]), dtype=like.dtype)
@@ -287,6 +299,17 @@ class StoreReader:
             block = dataset[begin:end] if dataset is not None else like
             out[order[low:high]] = self._scatter(block, ascending[low:high] - begin)
         return out
+
+    def _data(self, key: str, total: int, like: Rows) -> tuple[Any, str]:
+        """Return a data set, and why it does not hold the rows; an empty text: it does."""
+        try:
+            dataset = self._file["checkpoint"][key]
+            form = dataset.shape, dataset.dtype
+        except (KeyError, AttributeError, OSError, RuntimeError, TypeError, ValueError) as error:
+            return None, f"the values of {key} are missing ({_reason(error)})"
+        if form[0] not in ((total, like.shape[1]), (1, like.shape[1])) or form[1] != like.dtype:
+            return None, f"the values of {key} are {form[1]} {form[0]}, not {like.dtype} {(total, like.shape[1])}"
+        return dataset, ""
 
     def _scatter(self, block: Rows, wanted: Numbers) -> Rows:
         """Return the rows wanted here of a block that rank 0 has."""
@@ -312,14 +335,15 @@ def _sum_of(file: Disk | BinaryIO, end: int) -> int:
     return crc
 
 
-def _sound(path: Path) -> bool:
-    """Whether a file has its check sum behind it, and is what that says."""
+def _sound(path: Path) -> bool | None:
+    """Whether a file is what the check sum behind it says; None: there is none."""
     with path.open("rb") as file:
         end = file.seek(0, 2) - len(_MARK) - 4
         if end < 0:
-            return False
+            return None
         crc = _sum_of(file, end)
-        return file.read() == _MARK + crc.to_bytes(4, "little")
+        mark = file.read()
+        return mark == _MARK + crc.to_bytes(4, "little") if mark.startswith(_MARK) else None
 
 
 # ------------------------------------------------------------------------------------------- blocks

@@ -5,11 +5,13 @@ from __future__ import annotations
 import codecs
 import re
 
-__all__ = ["real", "without_mark"]
+__all__ = ["real", "whole", "without_mark"]
 
 _WIDE = ((codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"),
          (codecs.BOM_UTF16_BE, "utf-16"))  # fmt: skip
-_FORTRAN = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:[dDqQ]([+-]?\d+)|([+-]\d+))")
+_FORTRAN = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:[dDqQ]([+-]?\d+)|([+-]\d+))", re.ASCII)
+
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 def without_mark(data: bytes) -> bytes:
@@ -35,6 +37,19 @@ def real(word: str) -> float:
     """
     if found := _FORTRAN.fullmatch(word):
         word = f"{found[1]}e{found[2] or found[3]}"
-    elif "_" in word:
+    elif "_" in word or not word.isascii():
         raise ValueError(f"{word!r} is no number")
     return float(word)
+
+
+def whole(word: str) -> int:
+    """Return the whole number that a word is, of 18 digits at most.
+
+    Raises
+    ------
+    ValueError
+        When it is none.
+    """
+    if not _WHOLE.fullmatch(word):
+        raise ValueError(f"{word!r} is no whole number")
+    return int(word)

@@ -396,6 +396,9 @@ class Start:
         transfer = self._transfer(places)
         self.exact = self.exact and bool(transfer.same.all())
         found = {name: transfer(values, bounded=bounded) for name, values in taken.items()}
+        for name, values in found.items():
+            if not np.isfinite(values).all():
+                raise SolverError(f"{self.path}: {name} or coordinates are too large to find values between them")
         if correct is None or transfer.all_same:
             return found
         ours, theirs = beside["volumes"], fields.search.volumes

@@ -327,6 +327,7 @@ def read_raster(path: str | Path) -> GridValues:
         return _esri(str(path), text)
     table, lines = _table(str(path), text, 3)
     _require_finite(str(path), table[:, :2], lines)
+    _require_bounded(str(path), table[:, 2])
     x, column = np.unique(table[:, 0], return_inverse=True)
     y, row = np.unique(table[:, 1], return_inverse=True)
     if len(x) * len(y) != len(table) or len(x) < 2 or len(y) < 2:
@@ -403,6 +404,12 @@ def _require_finite(path: str, table: FloatArray, lines: list[int]) -> None:
     """Raise `CaseError` with the line of the first number that is NaN or infinite."""
     for k in np.flatnonzero(~np.isfinite(table).all(axis=1))[:1].tolist():
         raise CaseError(f"{path}:{lines[k]}: finite numbers are expected, got {' '.join(map(str, table[k].tolist()))}")
+
+
+def _require_bounded(path: str, values: FloatArray) -> None:
+    """Raise `CaseError` where a value of a raster is infinite; NaN is none."""
+    if np.isinf(values).any():
+        raise CaseError(f"{path}: a value is infinite; mend it, or mark it as NODATA_value")
 
 
 def _text(path: str | Path) -> str:
@@ -486,9 +493,13 @@ def _esri(path: str, text: str) -> GridValues:
     data = np.concatenate([np.empty(0), *rows])
     if data.size != nx * ny or nx < 2 or ny < 2:
         raise CaseError(f"{path}: {data.size} values for {ny} rows of {nx}")
+    _require_bounded(path, data)
     values = data.reshape(ny, nx)[::-1].T.copy()
     if "nodata_value" in head:
         values[values == head["nodata_value"]] = np.nan
     x0, y0 = (head.get(f"{a}llcenter", head.get(f"{a}llcorner", 0.0) + 0.5 * size) for a in "xy")
     x, y = (start + size * np.arange(count, dtype=np.float64) for start, count in ((x0, nx), (y0, ny)))
+    for name, axis in (("x", x), ("y", y)):
+        if not (np.isfinite(axis).all() and (np.diff(axis) > 0.0).all()):
+            raise CaseError(f"{path}: {name} from {axis[0]:g} on by {size:g} is no axis; mend the heading of the grid")
     return GridValues(x, y, values, path)

@@ -112,6 +112,10 @@ class Attacks:
     attacks: tuple[Attack, ...]
     options: type[AttackOptions] = AttackOptions
 
+    def of(self, options: AttackOptions) -> list[Attack]:
+        """Return the attacks that the options ask for."""
+        return self.chosen(options.only)
+
     def chosen(self, only: str) -> list[Attack]:
         """Return the attacks that ``--only`` names; all if it is empty."""
         patterns = [word.strip() for word in only.split(",") if word.strip()]

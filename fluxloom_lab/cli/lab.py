@@ -24,7 +24,7 @@ def _started(call: Call) -> int:
         told.print(line, soft_wrap=True, markup=False, highlight=False)
 
     with leaving_by_signal():
-        outcomes = attempt(call.subject.chosen(options.only), options, tell)
+        outcomes = attempt(call.subject.of(options), options, tell)
     for outcome in outcomes:
         for seed in sorted({one.seed for one in outcome.found}):
             tell(f"again: fluxloom lab {call.name} --only {outcome.attack} --seed {seed} --trials 1")
@@ -46,3 +46,16 @@ command = application(Named(
     "Attack readers, kernels and runs with random trials; exit status 1 when something is found.", attacks, _started,
 ))  # fmt: skip
 """The verb, as `pyproject.toml` declares it."""
+
+if __name__ == "__main__":  # from a checkout that is not installed
+    import sys
+
+    import typer
+
+    from fluxloom.cli.console import invoked
+
+    invoked(["lab", *sys.argv[1:]])
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app.callback()(lambda: None)
+    app.add_typer(command, name="lab")
+    app(["lab", *sys.argv[1:]], prog_name="fluxloom")

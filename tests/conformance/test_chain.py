@@ -11,8 +11,20 @@ from fluxloom.dsl.ranks.task import Reset
 from fluxloom.dsl.run.chain import Chain
 from fluxloom.mesh.generate.airfoil import airfoil_mesh
 from fluxloom.solvers.airfoil.flow import Airfoil
+from fluxloom_lab.attack.loops.chains import (
+    CELLS,
+    RandomChain,
+    World,
+    blend,
+    copy,
+    differ,
+    flux,
+    mix,
+    partly,
+    step,
+    total,
+)  # fmt: skip
 
-from .chains import CELLS, RandomChain, World, blend, copy, differ, flux, mix, partly, step, total
 from .harness import DEVICES, LAYOUTS, context, everywhere
 
 MESH = airfoil_mesh(8, 12)

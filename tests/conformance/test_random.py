@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,8 +19,10 @@ pytest.importorskip("hypothesis", reason="hypothesis makes the random meshes and
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.unit.kernel.conftest import load_module
-from tests.unit.kernel.test_random import TEMPLATE, Generator, indented, renamed
+from fluxloom_lab.attack.kernels import left_by
+from fluxloom_lab.attack.loops.text import TEMPLATE, Generator, indented, load_module
+from tests.attacked import attacked
+from tests.unit.kernel.test_random import renamed
 
 MODEST = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 DEVICES = {"opencl": 5, "cuda": 15}
@@ -98,51 +98,6 @@ def test_random_meshes_on_devices(device: str) -> None:
     run()
 
 
-def random_kernel(seed: int, folder: Path) -> ModuleType:
-    """A kernel with random statements; see `tests.unit.kernel.test_random`."""
-    return load_module(folder, TEMPLATE.format(body=indented(Generator(seed).block(3))), f"random_{seed}")
-
-
-def results(device: str, kernel, seed: int, lanes: int) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    size = 41
-    ctx = context(device)
-    over, points = ctx.set(size, "over"), ctx.set(2 * size, "points")
-    m = ctx.map(over, points, rng.permutation(2 * size).reshape(size, 2), "m")
-    q, n = ctx.dat(over, rng.uniform(-1, 1, (size, 3))), ctx.dat(over, rng.integers(0, 4, (size, 2)))
-    x, r = ctx.dat(points, rng.uniform(-1, 1, (2 * size, 2))), ctx.dat(over, rng.uniform(-1, 1, (size, 3)))
-    schedule = fl.Schedule(lanes=lanes, deterministic="global")
-    extra = ctx.dat(over, rng.uniform(-1, 1, (size, 2))) if seed % 3 else None
-    constants = dict(zip([item.name for item in kernel.constants], (0.75, bool(seed % 2)), strict=False))
-    Loop(kernel, over, q, n, x[m], r, extra, schedule=schedule, **constants)()
-    return {"x": x.read(), "r": r.read()}
-
-
-def kernels_agree(seed: int, device: str = "cpu") -> None:
-    """Compare where the numbers are tame: branches may part where rounding decides, integers may overflow."""
-    with tempfile.TemporaryDirectory() as folder:
-        module = random_kernel(seed, Path(folder))
-        try:
-            want = results("reference", module.k_, seed, 1)
-        except OverflowError:
-            return  # int() of an infinity, which Python refuses
-        for lanes in (1, 8) if device == "cpu" else (0,):
-            got = results(device, module.k_, seed, lanes)
-            for name, right in want.items():
-                left = got[name]
-                bad = ~np.isclose(left, right, rtol=1e-9, atol=1e-12, equal_nan=True)
-                bad &= np.isfinite(right) & (np.abs(right) < 1e12)
-                # an odd element may take another branch; a wrong translation shows in most of them
-                text = "\n".join(module.k_.source.lines)
-                assert bad.mean() < 0.05, f"seed {seed}, lanes {lanes}: {name}\n{text}"
-
-
-@settings(MODEST, max_examples=10)
-@given(seed=st.integers(0, 10**6))
-def test_random_kernels(seed: int) -> None:
-    kernels_agree(seed)
-
-
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
 @pytest.mark.parametrize("seed", [0, 6, 11])
 def test_kernels_of_other_names_are_compiled_once(
@@ -153,32 +108,13 @@ def test_kernels_of_other_names_are_compiled_once(
     for number, form in enumerate((text, renamed(text, seed), renamed(text, seed + 1))):
         module = load_module(tmp_path, form, f"form{number}")
         kernel = next(item for item in vars(module).values() if isinstance(item, Kernel))
-        found.append(results(device, kernel, seed, 8 if device == "cpu" else 0))
+        schedule = fl.Schedule(lanes=8 if device == "cpu" else 0, deterministic="global")
+        found.append(left_by(device, kernel, seed, schedule, special=False))
         np.testing.assert_equal(found[-1], found[0])
     kept = [path for path in (tmp_path / "cache").iterdir() if path.suffix in (".so", ".cubin")]
     assert len([path for path in kept if "runtime" not in path.name]) == 1
 
 
 @pytest.mark.parametrize("device", everywhere([]))
-def test_random_kernels_on_devices(device: str) -> None:
-    @settings(MODEST, max_examples=DEVICES[device])
-    @given(seed=st.integers(0, 10**6))
-    def run(seed: int) -> None:
-        kernels_agree(seed, device)
-
-    run()
-
-
-@pytest.mark.long
-@settings(MODEST, max_examples=400)
-@given(seed=st.integers(0, 10**6))
-def test_many_random_kernels(seed: int) -> None:
-    kernels_agree(seed)
-
-
-@pytest.mark.long
-@pytest.mark.opencl
-@settings(MODEST, max_examples=200)
-@given(seed=st.integers(0, 10**6))
-def test_many_random_kernels_with_opencl(seed: int) -> None:
-    kernels_agree(seed, "opencl")
+def test_random_kernels(device: str) -> None:
+    attacked("kernels", "--only", "kernels,special", "--trials", "3", "--device", device)

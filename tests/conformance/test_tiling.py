@@ -14,8 +14,8 @@ from fluxloom.dsl.run.chain import Chain
 from fluxloom.dsl.tiles.tiling import TiledChain
 from fluxloom.mesh.generate.airfoil import airfoil_mesh
 from fluxloom.solvers.airfoil.flow import Airfoil
+from fluxloom_lab.attack.loops.chains import RandomChain
 
-from .chains import RandomChain
 from .harness import LAYOUTS, compare, context
 
 pytest.importorskip("hypothesis", reason="hypothesis makes the random meshes")

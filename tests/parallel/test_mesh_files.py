@@ -17,9 +17,9 @@ from fluxloom.mesh import MeshData, MeshSource, PatchFaces, box2d, box3d, read_d
 from fluxloom.mesh.ranks import vtkhdf_slices
 from fluxloom.mesh.ranks.slices import MeshSlice, cut
 from fluxloom.mesh.ranks.vtkhdf_slices import read_vtkhdf_slice, write_vtkhdf_slices
+from fluxloom_lab.attack.files.texts import vtkhdf
 from tests.parallel.launch import mpiexec
 from tests.parallel.test_mesh import MESHES, assert_parts_fit, distributed, mixed2d, raises_on_all
-from tests.unit.mesh.file_texts import vtkhdf
 
 
 def assert_same(first: MeshData, second: MeshData) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import fluxloom as fl
-from tests.parallel.meshes import OWNERS, World, alone, difference, owners, random_mesh, together
-from tests.parallel.programs import Program
+from fluxloom_lab.attack.loops.programs import Program
+from fluxloom_lab.attack.loops.worlds import OWNERS, World, alone, difference, owners, random_mesh, together
 
 ONE = fl.Schedule(deterministic="global")
 SCHEDULES = {

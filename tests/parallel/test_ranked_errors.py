@@ -14,8 +14,8 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CommError, DatError, FluxloomError, PlanError
 from fluxloom.dsl.run.chain import Chain
-from tests.parallel.meshes import World, owners, random_mesh
-from tests.parallel.programs import flux, flux_and_sum, near
+from fluxloom_lab.attack.loops.programs import flux, flux_and_sum, near
+from fluxloom_lab.attack.loops.worlds import World, owners, random_mesh
 
 CELLS = 60
 MESH = random_mesh(31, CELLS, local=True)

@@ -11,7 +11,7 @@ import pytest
 import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Read, Write
 from fluxloom.dsl.run.chain import Chain
-from tests.parallel.meshes import World, alone, difference, owners, random_mesh, together
+from fluxloom_lab.attack.loops.worlds import World, alone, difference, owners, random_mesh, together
 
 CELLS = 90
 MESH = random_mesh(11, CELLS, local=True)

@@ -14,10 +14,7 @@ from fluxloom import Inc, Loop, Max, Min, Read
 from fluxloom.core.dtypes import scalar
 from fluxloom.core.errors import PlanError
 from fluxloom.dsl.run.chain import Chain
-from tests.conformance.harness import ITEM_STRATEGIES, LAYOUTS, STRATEGIES, TOLERANCE
-from tests.conformance.kernels import counts
-from tests.parallel.meshes import World, alone, difference, owners, random_mesh, together
-from tests.parallel.programs import (
+from fluxloom_lab.attack.loops.programs import (
     ends,
     extremes,
     flux,
@@ -28,6 +25,9 @@ from tests.parallel.programs import (
     two_legs,
     two_sets,
 )
+from fluxloom_lab.attack.loops.worlds import World, alone, difference, owners, random_mesh, together
+from tests.conformance.harness import ITEM_STRATEGIES, LAYOUTS, STRATEGIES, TOLERANCE
+from tests.conformance.kernels import counts
 
 CELLS = 1100
 MESH = random_mesh(3, CELLS, local=True)

@@ -21,7 +21,7 @@ from fluxloom.dsl.run.chain import Chain
 from fluxloom.mesh.generate.airfoil import airfoil_slice
 from fluxloom.mesh.ranks.distribute import distribute
 from fluxloom.solvers.airfoil.flow import Airfoil
-from tests.parallel.meshes import Mesh, World, owners, random_mesh, together
+from fluxloom_lab.attack.loops.worlds import Mesh, World, owners, random_mesh, together
 
 
 class Spy(Transport):

@@ -16,9 +16,9 @@ from fluxloom.core.errors import DatError, LoopError
 from fluxloom.dsl.declare.maps import RaggedMap
 from fluxloom.dsl.ranks.decompose import Decomposition, Link, decompose
 from fluxloom.dsl.run.chain import Chain
+from fluxloom_lab.attack.loops.worlds import OWNERS, difference, join, owners
 from tests.conformance.harness import as_a_gpu
 from tests.conformance.test_ragged import entrywise, fill, spmv, spread
-from tests.parallel.meshes import OWNERS, difference, join, owners
 
 ROWS, POINTS = 700, 240
 STORES = {

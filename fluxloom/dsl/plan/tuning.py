@@ -151,16 +151,26 @@ class TuningFile:
                 "gone; the record is left out: tune the loop again"
             )
             return None
-        return Schedule(**values)
+        try:
+            return Schedule(**values)
+        except (FluxloomError, TypeError, ValueError) as error:
+            raise self._broken(f"a schedule is none: {error}") from None
 
     def show(self) -> list[TuningRow]:
         """Return the records, by the name of the loop."""
         rows = [
-            TuningRow(key, str(entry.get("loop", "?")), schedule, float(entry.get("seconds", 0.0)))
+            TuningRow(key, str(entry.get("loop", "?")), schedule, self._seconds(entry))
             for key, entry in self.entries().items()
             if (schedule := self._schedule(entry)) is not None
         ]
         return sorted(rows, key=lambda row: (row.loop, row.key))
+
+    def _seconds(self, entry: dict[str, Any]) -> float:
+        """Return the time of a record."""
+        seconds = entry.get("seconds", 0.0)
+        if not isinstance(seconds, int | float) or not 0.0 <= seconds < float("inf"):
+            raise self._broken(f"{seconds!r} are no seconds")
+        return float(seconds)
 
     # ------------------------------------------------------------------------------------- writing
     def put(self, key: str, name: str, schedule: Schedule, seconds: float) -> None:

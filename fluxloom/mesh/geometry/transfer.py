@@ -46,6 +46,11 @@ class CellSearch:
     mesh
         Of any cells; they are convex, or nearly so.
 
+    Raises
+    ------
+    MeshError
+        If coordinates are too large.
+
     Attributes
     ----------
     centres, volumes
@@ -55,6 +60,8 @@ class CellSearch:
     def __init__(self, mesh: MeshData) -> None:
         self.mesh = mesh
         volumes, self.centres = cell_geometry(mesh)
+        if not (np.isfinite(volumes).all() and np.isfinite(self.centres).all()):
+            raise MeshError(f"{mesh.source.path}: coordinates are so large that cells have no volume; mend the file")
         self.volumes = np.abs(volumes)
         self.links: Connectivity = connectivity(mesh)
         inner, outer = (face_geometry(mesh.points, faces)

@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
 
 from fluxloom.core.errors import MeshError
-from fluxloom.core.text import real
+from fluxloom.core.text import real, whole
 from fluxloom.mesh.data.elements import element, face_name
 from fluxloom.mesh.data.mesh import IntArray, MeshData
 from fluxloom.mesh.io.tables.collect import add_rows, cell_dimension, mesh_of, without_unused
@@ -134,7 +134,7 @@ def read_abaqus(path: str | Path) -> MeshData:
 def _blocks(lines: list[str]) -> Iterator[tuple[int, str, dict[str, str], list[tuple[int, list[str]]]]]:
     """Yield keywords: their line, word, options and rows of data."""
     starts = [k for k, line in enumerate(lines) if line.startswith("*") and not line.startswith("**")]
-    for first, stop in zip(starts, [*starts[1:], len(lines)], strict=True):
+    for first, stop in pairwise([*starts, len(lines)]):
         words = [word.strip() for word in lines[first][1:].split(",")]
         begin = first + 1
         while begin < stop and lines[begin - 1].rstrip().endswith(","):  # a keyword may go on
@@ -153,7 +153,7 @@ def _blocks(lines: list[str]) -> Iterator[tuple[int, str, dict[str, str], list[t
 
 def _nodes(raw: _Raw, rows: list[tuple[int, list[str]]]) -> None:
     for line, words in rows:
-        label = int(words[0])
+        label = whole(words[0])
         if label in raw.points:
             raw.fail(
                 line, f"node {label} is given twice: several parts are not put together; write a flat file of one part"
@@ -171,7 +171,7 @@ def _elements(raw: _Raw, line: int, options: dict[str, str], rows: list[tuple[in
         raw.fail(line, f"elements {kind} have {width - 1} nodes each, and there are {len(words)} numbers in all")
     first = len(raw.elements)
     for k in range(0, len(words), width):
-        label, *nodes = (int(word) for word in words[k : k + width])
+        label, *nodes = (whole(word) for word in words[k : k + width])
         if label in raw.elements:
             raw.fail(line, f"element {label} is given twice: several parts are not put together; write a flat file")
         raw.elements[label] = name, nodes
@@ -182,7 +182,7 @@ def _elements(raw: _Raw, line: int, options: dict[str, str], rows: list[tuple[in
 def _labels(raw: _Raw, line: int, word: str) -> list[int | range]:
     """Return the elements that a label or the name of a set stands for."""
     if word.isdecimal():
-        return [int(word)]
+        return [whole(word)]
     name = word.strip('"').split(".")[-1].upper()
     if name not in raw.groups:
         raw.fail(line, f"there is no set {word!r} before this line")
@@ -194,7 +194,7 @@ def _set(raw: _Raw, options: dict[str, str], rows: list[tuple[int, list[str]]]) 
     raw.add(name, ())
     for line, words in rows:
         if "GENERATE" in options:
-            first, last, step = (int(word) for word in (*words, "1")[:3])
+            first, last, step = (whole(word) for word in (*words, "1")[:3])
             raw.add(name, [(range(first, last + 1, step), -1)])
         else:
             raw.add(name, [(label, -1) for word in words for label in _labels(raw, line, word)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from fluxloom.mesh.io.vtk.cells import REFERENCES, Fields
 __all__ = ["meshio_suffixes", "read_meshio", "write_meshio"]
 
 _WORDS = {"wedge": "prism"}
+_LEFT_OUT = re.compile(r"skipping|discarding|can only write|only supports", re.IGNORECASE)
+_TECPLOT, _BEYOND = (".dat", ".tec"), 9
 
 
 def meshio_suffixes() -> frozenset[str]:
@@ -54,10 +57,50 @@ def read_meshio(path: str | Path) -> Fields:
         contextlib.redirect_stdout(said), contextlib.redirect_stderr(said),  # it prints, and ends the process
         plain_text(path) as plain,
     ):  # fmt: skip
-        found = meshio.read(plain)
+        found = _read(meshio, plain)
         if "cannot handle" in said.getvalue():  # it prints so, and leaves the cells out
             raise MeshError(f"{path}: cells of a type that meshio leaves out; save it as VTU, MSH 4.1 or SU2")
         return _fields(str(path), found)
+
+
+def _read(meshio: Any, path: Path) -> Any:
+    """Read a file; some readers would look for ever for what is missing at the end of one."""
+    suffix = path.suffix.lower()
+    if suffix in _TECPLOT:
+        with _EndingText(_Ending(io.FileIO(path)), encoding="utf-8", errors="replace") as text:
+            return meshio.read(text, file_format="tecplot")
+    if suffix == ".ply":
+        with _Ending(io.FileIO(path)) as file:
+            return meshio.read(file, file_format="ply")
+    return meshio.read(path)
+
+
+class _Ending(io.BufferedReader):
+    """A file beyond whose end no lines are read: an `EOFError` where they are asked for."""
+
+    beyond = 0
+
+    def readline(self, size: int | None = -1) -> bytes:
+        """Return the next line."""
+        return _told(self, super().readline(size))
+
+
+class _EndingText(io.TextIOWrapper):
+    """The same, of a text."""
+
+    beyond = 0
+
+    def readline(self, size: int = -1) -> str:
+        """Return the next line."""
+        return _told(self, super().readline(size))
+
+
+def _told(file: _Ending | _EndingText, line: Any) -> Any:
+    """Return a line that was read; raise `EOFError` long after the last one."""
+    file.beyond = 0 if line else file.beyond + 1
+    if file.beyond > _BEYOND:
+        raise EOFError("the file ends before all of its numbers")
+    return line
 
 
 def _fields(path: str, found: Any) -> Fields:
@@ -146,3 +189,5 @@ def write_meshio(
         contextlib.redirect_stdout(said), contextlib.redirect_stderr(said),
     ):  # fmt: skip
         meshio.Mesh(points, blocks, point_data=nodal, cell_data=split).write(path)
+        if _LEFT_OUT.search(said.getvalue()):  # it prints so, and writes the rest
+            raise MeshError(f"{path}: the format does not hold all cells ({', '.join(mesh.cells)}); write .vtu or .msh")

@@ -177,7 +177,12 @@ def read_fields(
         if value is not None:
             options[word] = value
     with activity("reading the mesh", str(path)):
-        found = chosen.read(path, **options)
+        try:
+            found = chosen.read(path, **options)
+        except MeshError as error:  # what is wrong with cells, say, is found where nobody knows the file
+            if str(path) in str(error):
+                raise
+            raise MeshError(f"{path}: {error}") from None
     found = found if isinstance(found, Fields) else Fields(found)
     check_range(found.mesh)
     require_whole(found.mesh)

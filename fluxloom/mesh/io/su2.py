@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fluxloom.core.text import whole
 from fluxloom.mesh.data.elements import by_code, element, vtk_order
 from fluxloom.mesh.data.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
 from fluxloom.mesh.data.whole import check_range
@@ -33,6 +34,7 @@ class _Zone:
     cells: dict[str, IntArray] | None = None
     numbers: dict[str, IntArray] = field(default_factory=dict)
     first_line: int = 0
+    markers: int = 0
     patches: dict[str, dict[str, IntArray]] = field(default_factory=dict)
 
 
@@ -105,9 +107,12 @@ def _read(scan: PlainScanner, zone: int | None) -> MeshData:
             if not read.dimension:
                 scan.fail("NPOIN comes before NDIME; give the dimension first", scan.line - 1)
             read.points = scan.reals(_number(scan, key, value), read.dimension, "points (NPOIN)")
+        elif key == "NMARK":
+            read.markers += _number(scan, key, value)
         elif key == "MARKER_TAG":
             tag = value
         elif key == "MARKER_ELEMS":
+            read.markers -= 1
             _marker(scan, read, tag, _number(scan, key, value))
     return _finish(scan, read, zone)
 
@@ -116,7 +121,7 @@ def _number(scan: PlainScanner, key: str, value: str) -> int:
     """Return the first integer after the equals sign."""
     words = value.split()
     try:
-        number = int(words[0])
+        number = whole(words[0])
     except (IndexError, ValueError):
         scan.fail(f"{key}= needs a whole number, got {value!r}", scan.line - 1)
     if number < 0:
@@ -221,6 +226,8 @@ def _finish(scan: PlainScanner, read: _Zone, zone: int | None) -> MeshData:
     if cells is None or points is None:
         name = "NELEM=" if cells is None else "NPOIN="
         scan.fail(f"the file ends without {name}{place}; it is truncated or not an SU2 mesh")
+    if read.markers > 0:
+        scan.fail(f"{read.markers} of the markers that NMARK= says are missing{place}; the file is truncated")
     source = MeshSource(scan.path, read.first_line, read.numbers)
     patches = {name: PatchFaces(blocks) for name, blocks in read.patches.items()}
     mesh = MeshData(points, cells, patches, source)

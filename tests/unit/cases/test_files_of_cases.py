@@ -16,7 +16,7 @@ from fluxloom.mesh import box2d, read_data, read_fields, write
 from fluxloom.run.results.image_data import write_image
 from fluxloom.run.results.results import ResultFolder
 from fluxloom.values.tables import read_raster, read_series
-from tests.unit.mesh.file_texts import SU2, msh2
+from fluxloom_lab.attack.files.texts import SU2, msh2
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "guide" / "results.md"
 

@@ -16,7 +16,7 @@ from fluxloom.core.errors import CommError
 from fluxloom.device.buffer import RemoteBuffer
 from fluxloom.dsl.declare.parts import Part, refresh_host
 from fluxloom.dsl.ranks.exchange import Exchange
-from tests.parallel.meshes import World, owners, random_mesh
+from fluxloom_lab.attack.loops.worlds import World, owners, random_mesh
 
 LAYOUTS = (fl.AoS(), fl.SoA(), fl.Blocked(4))
 TYPES = ("float64", "uint8", "float32", "int32", "float16", "int64")

@@ -99,8 +99,8 @@ def test_sequences_know_which_task_took_how_long() -> None:
     """Interior, boundary and what does not count belong to one loop."""
     from fluxloom.comm.base import Comm
     from fluxloom.comm.threads import run_threads
-    from tests.parallel.meshes import World, owners, random_mesh
-    from tests.parallel.programs import flux_and_sum, near
+    from fluxloom_lab.attack.loops.programs import flux_and_sum, near
+    from fluxloom_lab.attack.loops.worlds import World, owners, random_mesh
 
     mesh = random_mesh(5, 200, local=True)
 

@@ -13,10 +13,10 @@ from fluxloom import Loop
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.dsl.ranks.task import executes_halo, halo_needs
-from tests.conformance.chains import add, copy
-from tests.conformance.chains import total as total_of
-from tests.parallel.meshes import World, owners, random_mesh
-from tests.parallel.programs import ends, extremes, flux, near, put, put_more, relax, spread, to_points
+from fluxloom_lab.attack.loops.chains import add, copy
+from fluxloom_lab.attack.loops.chains import total as total_of
+from fluxloom_lab.attack.loops.programs import ends, extremes, flux, near, put, put_more, relax, spread, to_points
+from fluxloom_lab.attack.loops.worlds import World, owners, random_mesh
 
 MESH = random_mesh(51, 50)
 

@@ -486,3 +486,13 @@ def test_writers_do_not_lose_records(file: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(put, range(40)))
     assert len(json.loads(file.read_text())) == 40
+
+
+@pytest.mark.parametrize("entry", [
+    {"schedule": {"lanes": 0.5}}, {"schedule": {"block": -1}}, {"schedule": {"block": "x"}},
+    {"schedule": {}, "seconds": "quick"}, {"schedule": {}, "seconds": float("nan")},
+])  # fmt: skip
+def test_a_damaged_record_names_the_file(tmp_path: Path, entry: dict[str, object]) -> None:
+    (path := tmp_path / "tuning.json").write_text(json.dumps({"key": entry}))
+    with pytest.raises(fl.FluxloomError, match=r"tuning\.json cannot be read .*delete it"):
+        TuningFile(path).show()

@@ -242,3 +242,14 @@ def test_the_kept_time_on_two_ranks(make: Any, tmp_path: Path) -> None:
     near = 0.1 if make is edges else 1e-6  # subscales do not leave the stream as it is
     for u in run_threads(2, lambda comm: started_at_two(make, stream, tmp_path, 11, context(comm)).fields()["u"]):
         np.testing.assert_allclose(u, 3.0, rtol=0, atol=near)
+
+
+def test_coordinates_that_are_too_large(tmp_path: Path) -> None:
+    mesh = box2d(3, 3)
+    points = mesh.points.copy()
+    points[5, 0] = 1e160
+    fl.mesh.write(tmp_path / "final.vtu", mesh.with_points(points), cell_data={"u": np.ones(9)})
+    start = fl.Start(tmp_path / "final.vtu", fl.Context("reference").comm, outside="nearest")
+    places = np.array([[0.2, 0.3], [0.7, 0.9], [0.5, 0.5]])
+    with pytest.raises(SolverError, match=r"final\.vtu: .* large"), np.errstate(all="ignore"):
+        start.at(places, ["u"])

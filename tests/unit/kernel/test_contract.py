@@ -8,8 +8,9 @@ import pytest
 from fluxloom.core.access import RW, Inc, Max, Min, Read, Write
 from fluxloom.core.errors import AccessError
 from fluxloom.kernel import func, ir, kernel
+from fluxloom_lab.attack.loops.text import HEADER
 
-from .conftest import HEADER, Loader
+from .conftest import Loader
 from .interpreter import agree
 
 REAL = ir.Kind.REAL

@@ -11,8 +11,9 @@ import pytest
 
 from fluxloom.kernel import ir, map_expressions, used_components, walk
 from fluxloom.kernel.analysis import dump
+from fluxloom_lab.attack.loops.text import HEADER
 
-from .conftest import HEADER, Loader
+from .conftest import Loader
 
 TEXT = """
 C = {constant}

@@ -6,8 +6,9 @@ import pytest
 
 from fluxloom.core.errors import KernelError
 from fluxloom.kernel import ir, walk
+from fluxloom_lab.attack.loops.text import HEADER
 
-from .conftest import HEADER, Loader
+from .conftest import Loader
 
 SHAPE = ir.ArgShape(None, (), ir.Kind.REAL)
 FIRST = HEADER.count("\n") + 1

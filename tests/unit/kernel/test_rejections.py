@@ -9,8 +9,9 @@ import pytest
 
 from fluxloom.core.errors import KernelError
 from fluxloom.kernel import ir
+from fluxloom_lab.attack.loops.text import HEADER
 
-from .conftest import HEADER, Loader
+from .conftest import Loader
 
 REAL = ir.Kind.REAL
 SHAPES = {

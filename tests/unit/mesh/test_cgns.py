@@ -12,7 +12,7 @@ from fluxloom.mesh import box2d, box3d, check, read_data, write
 from fluxloom.mesh.data.mesh import MeshData
 from fluxloom.mesh.geometry.connectivity import connectivity
 from fluxloom.mesh.io.cgns.reader import open_cgns
-from tests.unit.mesh.cgns_files import (
+from fluxloom_lab.attack.files.cgns import (
     base,
     condition,
     conditions,

@@ -11,7 +11,7 @@ from fluxloom.core.errors import MeshError
 from fluxloom.mesh import box2d, box3d, check, read_data
 from fluxloom.mesh.data.mesh import MeshData
 from fluxloom.mesh.geometry.connectivity import connectivity
-from tests.unit.mesh.cgns_files import (
+from fluxloom_lab.attack.files.cgns import (
     PERIODIC,
     base,
     condition,

@@ -24,7 +24,7 @@ from fluxloom.mesh.ranks.bind import bind
 from fluxloom.mesh.ranks.renumber import renumber
 from fluxloom.mesh.ranks.slices import cut
 from fluxloom.mesh.ranks.wall_distance import wall_distance_of
-from tests.unit.mesh.cgns_files import (
+from fluxloom_lab.attack.files.cgns import (
     base,
     condition,
     conditions,

@@ -17,9 +17,9 @@ from fluxloom.mesh import bind, box3d, check, read_data, write
 from fluxloom.mesh.data.mesh import MeshData
 from fluxloom.mesh.data.ragged import Ragged
 from fluxloom.mesh.geometry.metrics import face_geometry
-from tests.unit.mesh.cgns_files import base, file_of, polyhedral_sections, unstructured, write_adf
+from fluxloom_lab.attack.files.cgns import base, file_of, polyhedral_sections, unstructured, write_adf
+from fluxloom_lab.attack.files.texts import vtu
 from tests.unit.mesh.damages import as_polyhedra, cells_of, named, with_cells
-from tests.unit.mesh.file_texts import vtu
 from tests.unit.mesh.test_polyhedra import hexagonal_prism
 
 CUBE = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 1], [1, 0, 1], [1, 1, 1], [0, 1, 1]], dtype=float)

@@ -17,7 +17,7 @@ from fluxloom.mesh.generate.gmsh_surface import read_stl
 from fluxloom.mesh.geometry.metrics import cell_geometry
 from fluxloom.mesh.io import Fields
 from fluxloom.mesh.io.stl import read_stl_corners
-from tests.unit.mesh.file_texts import (
+from fluxloom_lab.attack.files.texts import (
     ENTITIES,
     LEFT,
     RIGHT,

@@ -21,8 +21,8 @@ from fluxloom.mesh.data.mesh import MeshData
 from fluxloom.mesh.generate.boxes import box2d, box3d
 from fluxloom.solvers.compressible.flow import CompressibleFlow
 from fluxloom.solvers.compressible.scheme import CompressibleScheme
+from fluxloom_lab.problems.small.moved_meshes import moved, turn, with_image
 from fluxloom_lab.strategies.cell_loop import OverCells
-from tests.unit.solvers.moved_meshes import moved, turn, with_image
 
 Array = npt.NDArray[np.float64]
 STEPS = 12

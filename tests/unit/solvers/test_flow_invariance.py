@@ -28,7 +28,7 @@ from fluxloom.solvers.incompressible.forces import Forces
 from fluxloom.solvers.incompressible.probes import Probes
 from fluxloom.solvers.incompressible.scalar import Buoyancy, Scalar
 from fluxloom.solvers.shallow.flow import ShallowWater
-from tests.unit.solvers.moved_meshes import moved, turn, with_image
+from fluxloom_lab.problems.small.moved_meshes import moved, turn, with_image
 
 Array = npt.NDArray[np.float64]
 TIGHT = Stop(rtol=1e-12)

@@ -141,3 +141,15 @@ def test_fluctuations(d: int) -> None:
     assert same.at(places[::-1], 0.3)[::-1].tolist() == parts[0].at(places, 0.3).tolist()
     with pytest.raises(SolverError, match="length: a number above 0"):
         Fluctuation(0.1, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [("4 5", "4 1e999", "a value is infinite"), ("cellsize 1", "cellsize 1e-30", "x from 10.* is no axis"),
+     ("xllcorner 10", "xllcorner nan", "x from nan .* is no axis")],
+)  # fmt: skip
+def test_damaged_rasters(tmp_path: Path, old: str, new: str, message: str) -> None:
+    text = "ncols 2\nnrows 2\nxllcorner 10\nyllcorner 0\ncellsize 1\n1 2\n4 5\n"
+    (path := tmp_path / "bed.asc").write_text(text.replace(old, new))
+    with pytest.raises(CaseError, match=message):
+        Raster(str(path))

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
-from fluxloom.core.text import real
+from fluxloom.core.text import real, whole
 from fluxloom.mesh.io.gmsh.raw import RawMesh, element_type
 from fluxloom.mesh.io.tables.scan import PlainScanner
 
@@ -57,7 +57,7 @@ class TextRows:
     def integers(self, count: int) -> list[int]:
         """Return the next integers of the row."""
         try:
-            return [int(word) for word in self._take(count)]
+            return [whole(word) for word in self._take(count)]
         except ValueError:
             self._fail()
 
@@ -77,21 +77,21 @@ class TextRows:
 
     def whole(self, count: int, width: int, what: str) -> npt.NDArray[np.int64]:
         """Return rows of integers, ``(count, width)``."""
-        return self._table(count, width, what, whole=True)
+        return self._table(count, width, what, integers=True)
 
     def reals(self, count: int, width: int, more: int, what: str) -> npt.NDArray[np.float64]:
         """Return rows of reals, ``(count, width)``, behind each of which there are ``more`` of them."""
-        return self._table(count, width, what, whole=False)
+        return self._table(count, width, what, integers=False)
 
-    def _table(self, count: int, width: int, what: str, *, whole: bool) -> npt.NDArray[Any]:
+    def _table(self, count: int, width: int, what: str, *, integers: bool) -> npt.NDArray[Any]:
         """Return rows of numbers, also such as go on over several lines, in which case all of them have to fit."""
         scan, position, line = self.scan, self.scan.position, self.scan.line
         try:
-            return scan.integers(count, width, what) if whole else scan.reals(count, width, what)
+            return scan.integers(count, width, what) if integers else scan.reals(count, width, what)
         except MeshError:
             scan.position, scan.line = position, line
             try:
-                numbers = [(int if whole else real)(word) for word in self._take(count * width)]
+                numbers = [(whole if integers else real)(word) for word in self._take(count * width)]
                 self.begin()
                 return np.array(numbers).reshape(count, width)
             except (MeshError, ValueError):

@@ -219,7 +219,8 @@ def without_unused(mesh: MeshData, say: bool = True) -> tuple[MeshData, Index]:
         Whether a warning tells how many went.
     """
     faces: Sequence[IntArray] = [block for patch in mesh.patches.values() for block in patch.blocks.values()]
-    for table in (*mesh.cells.values(), *faces):
+    loops = () if mesh.polyhedra is None else (mesh.polyhedra.faces.indices,)
+    for table in (*mesh.cells.values(), *faces, *loops):
         if table.size and not 0 <= int(table.min()) <= int(table.max()) < mesh.n_points:
             return mesh, np.arange(mesh.n_points)  # the check names the element
     used = mesh.used_points()

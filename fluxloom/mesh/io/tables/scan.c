@@ -77,14 +77,30 @@ static inline int read_int(const char **at, int64_t *value) {
     return 1;
 }
 
+/* Letters of hexadecimal numbers and of "nan(...)", which are no numbers of tables. */
+static int is_strange(char c) { return c == 'x' || c == 'X' || c == 'p' || c == 'P' || c == '('; }
+
+static int is_mantissa(char c) { return (c >= '0' && c <= '9') || c == '.'; }
+
+/* Exponents of Fortran are "1.5D-3", "1.5Q-3" and "1.5-103". */
 static int read_slow(const char *start, const char *stop, double *value) {
     char text[400];
-    size_t n = (size_t)(stop - start);
-    if (n == 0 || n >= sizeof text) return -1;
-    memcpy(text, start, n);
+    size_t n = 0;
+    if (start == stop || (size_t)(stop - start) >= sizeof text - 1) return -1;
+    int fortran = 1;
+    for (const char *p = start; p < stop; p++) {
+        int first = p == start;
+        if (is_strange(*p)) return -1;
+        if (fortran && !first && is_mantissa(p[-1]) && (*p == '-' || *p == '+')) text[n++] = 'e';
+        if (fortran && !first && is_mantissa(p[-1]) && (*p == 'd' || *p == 'D' || *p == 'q' || *p == 'Q')) {
+            text[n++] = 'e';
+            fortran = 0;
+            continue;
+        }
+        if (!is_mantissa(*p) && !(first && (*p == '-' || *p == '+'))) fortran = 0;
+        text[n++] = *p;
+    }
     text[n] = '\0';
-    for (size_t i = 0; i < n; i++)
-        if (text[i] == 'd' || text[i] == 'D') text[i] = 'e';
     char *rest;
     *value = strtod(text, &rest);
     return *rest ? -1 : 1;
@@ -152,6 +168,7 @@ int scan_table(const char *buffer, int64_t size, int64_t *state, int64_t n, int6
                 return got == 0 ? SHORT_ROW : got == -2 ? RANGE : NOT_NUMBER;
             }
         }
+        if (*p == '\0' && p < end) { state[0] = start - buffer; state[1] = line; return NOT_NUMBER; }
         p = end_row(p, end, &line);
     }
     state[0] = p - buffer;
@@ -185,6 +202,7 @@ int scan_ragged(const char *buffer, int64_t size, int64_t *state, int64_t n, int
             }
             out[used + count++] = (int32_t)v;
         }
+        if (*p == '\0' && p < end) { state[0] = start - buffer; state[1] = line; return NOT_NUMBER; }
         used += count;
         counts[row] = (uint8_t)count;
         p = end_row(p, end, &line);

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import CompileError, FluxloomError, MeshError
 from fluxloom.core.sizes import expanded
-from fluxloom.core.text import real, without_mark
+from fluxloom.core.text import real, whole, without_mark
 from fluxloom.mesh.data.mesh import IntArray
 
 __all__ = ["PlainScanner", "Scanner", "native_library", "open_scanner", "pointer", "read_bytes"]
@@ -23,6 +23,10 @@ _TOO_FEW, _NOT_NUMBER, _SHORT_ROW, _RANGE, _FULL = 1, 2, 3, 4, 5
 _STATE = 6
 _COMMAS = re.compile(rb"\d,\d+[ \t]+[-+]?\d+,\d")
 """Two numbers with decimal commas beside each other; commas that part numbers have no blanks between some of them."""
+
+_BLANKS = " \t\r"
+"""Between numbers of a row; others, as of Unicode, are part of a word that is no number then."""
+_WORD = re.compile(rf"[^{_BLANKS}]+")
 
 
 def native_library() -> ctypes.CDLL | None:
@@ -145,7 +149,7 @@ class PlainScanner:
         for row in range(n):
             words = self._row(row, n, what)[:limit]
             counts[row] = len(words)
-            values += self._numbers(words, int, what)
+            values += self._numbers(words, whole, what)
         flat = np.array(values, dtype=np.int64)
         if flat.size and (flat.max() > np.iinfo(np.int32).max or flat.min() < np.iinfo(np.int32).min):
             self.fail(f"a number in the {what} is too large for 32 bits")
@@ -160,7 +164,7 @@ class PlainScanner:
 
     def _read(self, out: npt.NDArray[Any], what: str) -> None:
         """Read a table of reals or of integers."""
-        number = real if out.dtype == np.float64 else int
+        number = real if out.dtype == np.float64 else whole
         for row in range(len(out)):
             words = self._row(row, len(out), what)
             self._need(words, out.shape[1], what)
@@ -177,9 +181,11 @@ class PlainScanner:
 
         Returns how many numbers it can hold: each needs two bytes, itself and what parts it from the next one.
         """
+        if n < 0:
+            self.fail(f"the count of {what} is negative: {n}")
         left = max(0, len(self.data) - self.position)
         most = (left + 1) // 2
-        if n < 0 or n * width > most:
+        if n * width > most:
             self.fail(f"expected {n} rows of {what}, but only {left} bytes follow; truncated?")
         return most
 
@@ -188,7 +194,7 @@ class PlainScanner:
         while True:
             start, line = self.position, self.line
             text = self.next_line()
-            stripped = text.split("%")[0].replace(",", " ").strip() if text is not None else ""
+            stripped = text.split("%")[0].replace(",", " ").strip(_BLANKS) if text is not None else ""
             if text is not None and not stripped:
                 continue
             if text is None or stripped[0] == "$" or (stripped[0].isupper() and "=" in stripped):
@@ -196,7 +202,7 @@ class PlainScanner:
                 self._too_few(row, n, what)
             self.first_line = line if row == 0 else self.first_line
             self.last_line = line
-            return stripped.split()
+            return _WORD.findall(stripped)
 
     def no_more_rows(self, text: str, what: str) -> None:
         """Refuse the line that was read last if it is one more row of a table of which all rows have been read."""

@@ -13,6 +13,7 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.device.base import Device
 from fluxloom.dsl.declare.parts import Part
+from fluxloom.dsl.declare.sets import Subset
 from fluxloom.dsl.ranks.decompose import Link, decompose
 
 Values = dict[str, np.ndarray]
@@ -112,7 +113,7 @@ class World:
         array = np.asarray(values)[self.numbers(over)]
         return self.ctx.dat(self.sets[over], array, name, dtype=dtype or self.dtype, layout=self.layout)
 
-    def subset(self, over: str, mask: np.ndarray, name: str = "") -> fl.Subset:
+    def subset(self, over: str, mask: np.ndarray, name: str = "") -> Subset:
         """Declare a subset by a mask over all elements."""
         return self.ctx.subset(self.sets[over], mask[self.numbers(over)], name)
 

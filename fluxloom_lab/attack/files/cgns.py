@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fluxloom.core.packages import require
 from fluxloom.mesh.data.mesh import MeshData
 from fluxloom.mesh.geometry.connectivity import connectivity
 
@@ -20,6 +21,7 @@ TYPES = {"i4": "I4", "i8": "I8", "f4": "R4", "f8": "R8", "S1": "C1"}
 
 
 def node(name: str, label: str, data: Any = None, *children: Tree) -> Tree:
+    """Return a node: name, label, data, children."""
     if isinstance(data, str):
         data = np.frombuffer(data.encode(), dtype="S1")
     elif data is not None:
@@ -29,15 +31,18 @@ def node(name: str, label: str, data: Any = None, *children: Tree) -> Tree:
 
 
 def file_of(*bases: Tree) -> Tree:
+    """Return the root of a file with its bases."""
     version = node("CGNSLibraryVersion", "CGNSLibraryVersion_t", np.array([4.2], dtype="f4"))
     return node("root", "Root Node", None, version, *bases)
 
 
 def base(dimension: int, *children: Tree, physical: int | None = None, name: str = "Base") -> Tree:
+    """Return a base with its zones."""
     return node(name, "CGNSBase_t", [dimension, physical or dimension], *children)
 
 
 def grid(points: np.ndarray, *more: Tree, shape: tuple[int, ...] | None = None) -> Tree:
+    """Return the coordinates of points."""
     axes = [
         node(f"Coordinate{axis}", "DataArray_t", values.reshape(shape or -1))
         for axis, values in zip("XYZ", points.T, strict=False)
@@ -46,11 +51,13 @@ def grid(points: np.ndarray, *more: Tree, shape: tuple[int, ...] | None = None) 
 
 
 def unstructured(name: str, points: np.ndarray, cells: int, *children: Tree) -> Tree:
+    """Return an unstructured zone."""
     kind = node("ZoneType", "ZoneType_t", "Unstructured")
     return node(name, "Zone_t", [[len(points)], [cells], [0]], kind, grid(points), *children)
 
 
 def section(name: str, code: int, first: int, count: int, nodes: Any, *more: Tree) -> Tree:
+    """Return a section of elements."""
     return node(
         name, "Elements_t", [code, 0], node("ElementRange", "IndexRange_t", [first, first + count - 1]),
         node("ElementConnectivity", "DataArray_t", np.asarray(nodes).reshape(-1)), *more,
@@ -58,6 +65,7 @@ def section(name: str, code: int, first: int, count: int, nodes: Any, *more: Tre
 
 
 def condition(name: str, child: str, numbers: Any, place: str = "", family: str = "") -> Tree:
+    """Return a boundary condition of faces or points."""
     label = "IndexRange_t" if "Range" in child else "IndexArray_t"
     parts = [node(child, label, numbers)]
     parts += [node("GridLocation", "GridLocation_t", place)] if place else []
@@ -66,6 +74,7 @@ def condition(name: str, child: str, numbers: Any, place: str = "", family: str 
 
 
 def conditions(*children: Tree) -> Tree:
+    """Return the boundary conditions of a zone."""
     return node("ZoneBC", "ZoneBC_t", None, *children)
 
 
@@ -136,6 +145,7 @@ def lattice(counts: tuple[int, ...], origin: tuple[float, ...] = (0.0, 0.0, 0.0)
 
 
 def one_to_one(donor: str, here: Any, there: Any, turn: Any, *more: Tree) -> Tree:
+    """Return an interface between the faces of two structured zones."""
     return node(
         f"to {donor}", "GridConnectivity1to1_t", donor, node("PointRange", "IndexRange_t", here),
         node("PointRangeDonor", "IndexRange_t", there), node("Transform", '"int[IndexDimension]"', turn), *more,
@@ -143,6 +153,7 @@ def one_to_one(donor: str, here: Any, there: Any, turn: Any, *more: Tree) -> Tre
 
 
 def interfaces(*children: Tree) -> Tree:
+    """Return the interfaces of a zone."""
     return node("ZoneGridConnectivity", "ZoneGridConnectivity_t", None, *children)
 
 
@@ -153,7 +164,8 @@ PERIODIC = node(
 
 
 def write_hdf5(path: Path, tree: Tree) -> Path:
-    import h5py
+    """Write a tree as HDF5."""
+    h5py = require("h5py", "mesh", "samples of CGNS files")
 
     def add(group: Any, item: Tree) -> None:
         name, label, data, children = item
@@ -220,19 +232,17 @@ def write_adf(path: Path, tree: Tree, *, version: str = "B", big: bool = False, 
         return start
 
     assert add(tree) == 266
+    ends = pointer(266) + pointer(len(out)) + pointer(186) + pointer(4096)
+    out[:186] = _adf_head(version, big, ends)
+    path.write_bytes(bytes(out))
+    return path
+
+
+def _adf_head(version: str, big: bool, ends: bytes) -> bytes:
+    """Return the first bytes of an ADF file."""
     what = bytearray(f"@(#)ADF Database Version {version}02012>".encode())
     what[:4] = bytes(byte | 0x80 for byte in what[:4])
     head = bytes(what) + b"AdF0" + b" " * 28 + b"AdF1" + b" " * 28 + b"AdF2" + (b"B" if big else b"L") + b"LAdF3"
-    head += (
-        b"010204080408080808080808"
-        + b"AdF4"
-        + pointer(266)
-        + pointer(len(out))
-        + pointer(186)
-        + pointer(4096)
-        + b"AdF5"
-    )
+    head += b"010204080408080808080808" + b"AdF4" + ends + b"AdF5"
     assert len(head) == 186
-    out[:186] = head
-    path.write_bytes(bytes(out))
-    return path
+    return head

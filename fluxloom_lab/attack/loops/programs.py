@@ -12,7 +12,7 @@ import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Max, Min, Read, Write
 from fluxloom.dsl.ranks.task import Reset
 from fluxloom.dsl.run.chain import Chain
-from tests.conformance.chains import (
+from fluxloom_lab.attack.loops.chains import (
     add,
     advance,
     blend,
@@ -28,7 +28,7 @@ from tests.conformance.chains import (
     total,
     weighted,
 )
-from tests.parallel.meshes import World
+from fluxloom_lab.attack.loops.worlds import World
 
 
 @fl.kernel
@@ -43,6 +43,7 @@ def spread(k: RW, u: Read, r: Inc):
 
 @fl.kernel
 def two_sets(k: Read, r: Inc, a: Inc):
+    """Compute increments of cells and points by an edge's own values, ``r_0 += 0.1 k``."""
     r[0][0] += 0.1 * k[0]
     r[1][1] -= 0.2 * k[1]
     a[0][0] += 0.1 * k[1]
@@ -51,12 +52,14 @@ def two_sets(k: Read, r: Inc, a: Inc):
 
 @fl.kernel
 def two_legs(k: Read, r: Inc, s: Inc):
+    """Compute ``r += 0.1 k_0`` at one leg, ``s -= 0.3 k_1`` at the other."""
     r[0] += 0.1 * k[0]
     s[1] -= 0.3 * k[1]
 
 
 @fl.kernel
 def extremes(k: Read, u: Read, low: Min, high: Max):
+    """Compute the least and the greatest ``v = k u``."""
     v = k[0] * u[0][0]
     low[0][0] = min(low[0][0], v)
     high[1][1] = max(high[1][1], v + u[1][1])
@@ -66,18 +69,21 @@ def extremes(k: Read, u: Read, low: Min, high: Max):
 
 @fl.kernel
 def put(t: Read, v: Write):
+    """Compute ``v = (t_0 + t_1, t_1 / 2)``."""
     v[0] = t[0] + t[1]
     v[1] = 0.5 * t[1]
 
 
 @fl.kernel
 def put_more(t: RW, v: RW):
+    """Compute ``v_0 <- v_0 / 2 + t_0``, and a value of the border by it."""
     v[0] = 0.5 * v[0] + t[0]
     t[1] = 0.5 * t[1] + 0.1 * v[1]
 
 
 @fl.kernel
 def to_points(u: Read, a: Inc):
+    """Compute ``a += (0.1 u_0, -0.05 u_1)`` at three points."""
     for k in range(3):
         a[k][0] += 0.1 * u[0]
         a[k][1] -= 0.05 * u[1]
@@ -85,29 +91,34 @@ def to_points(u: Read, a: Inc):
 
 @fl.kernel
 def relax(a: RW):
+    """Compute ``a <- (a_0 / 2, a_1 / 4 + 1/8)``."""
     a[0] = 0.5 * a[0]
     a[1] = 0.25 * a[1] + 0.125
 
 
 @fl.kernel
 def from_points(a: Read, u: Write):
+    """Compute ``u = 0.3 sum(a)`` of three points."""
     u[0] = 0.3 * (a[0][0] + a[1][0] + a[2][1])
     u[1] = 0.2 * a[1][1]
 
 
 @fl.kernel
 def ends(u: Read, a: Read, k: Write):
+    """Compute ``k = (u_0 - u_1) / 2`` and a value of a point."""
     k[0] = 0.5 * (u[0][0] - u[1][0]) + 0.1 * a[0][1]
     k[1] = 0.5 * (u[0][1] + u[1][1])
 
 
 @fl.kernel
 def lowest(u: Read, g: Min):
+    """Compute ``g = min(u_0 + u_1)``."""
     g[0] = min(g[0], u[0] + u[1])
 
 
 @fl.kernel
 def highest(u: Read, g: Max):
+    """Compute ``g = max(u_0 u_1)`` across edges."""
     g[0] = max(g[0], u[0][0] * u[1][1])
 
 
@@ -123,6 +134,7 @@ def flux_and_sum(u: Read, r: Inc, g: Inc, low: Min):
 
 @fl.kernel
 def corners3(x: Read, u: Read, v: Write):
+    """Compute ``v = 0.1 sum(x) u``."""
     v[0] = 0.1 * (x[0][0] + x[1][0] + x[2][1]) * u[0]
     v[1] = 0.2 * (x[0][0] - x[2][0]) + 0.5 * u[1]
 

@@ -12,37 +12,40 @@ from fluxloom import RW, Inc, Loop, Read, Write
 from fluxloom.dsl.ranks.task import Reset
 from fluxloom.dsl.run.chain import Chain
 
-from .harness import context
-
 CELLS, EDGES, BOUNDARY, NODES = 2500, 4700, 240, 1300
 
 
 @fl.kernel
 def copy(a: Read, b: Write):
+    """Compute ``b = a``."""
     for k in range(2):
         b[k] = a[k]
 
 
 @fl.kernel
 def blend(a: Read, b: RW, *, w: float):
+    """Compute ``b = w b + (1 - w) J a``."""
     b[0] = w * b[0] + (1.0 - w) * a[1]
     b[1] = w * b[1] - (1.0 - w) * a[0]
 
 
 @fl.kernel
 def partly(a: Read, b: RW):
+    """Compute ``b_1 = a_1 / 2`` where ``a_0 > 0.1``."""
     if a[0] > 0.1:
         b[1] = 0.5 * a[1]
 
 
 @fl.kernel
 def mix(a: Read, b: Read, c: Write, *, w: float):
+    """Compute ``c = (w a_0 b_1 + 0.1, w (a_1 - b_0))``."""
     c[0] = w * a[0] * b[1] + 0.1
     c[1] = w * (a[1] - b[0])
 
 
 @fl.kernel
 def advance(old: Read, new: Write, r: RW):
+    """Compute ``new = 0.9 old - 0.1 r``, ``r = 0``."""
     for k in range(2):
         new[k] = 0.9 * old[k] - 0.1 * r[k]
         r[k] = 0.0
@@ -50,6 +53,7 @@ def advance(old: Read, new: Write, r: RW):
 
 @fl.kernel
 def step(u: RW, r: RW):
+    """Compute ``u <- 0.9 u + 0.05 r``, ``r = 0``."""
     for k in range(2):
         u[k] = 0.9 * u[k] + 0.05 * r[k]
         r[k] = 0.0
@@ -57,18 +61,21 @@ def step(u: RW, r: RW):
 
 @fl.kernel
 def clear(r: Write):
+    """Compute ``r = 0``."""
     r[0] = 0.0
     r[1] = 0.0
 
 
 @fl.kernel
 def add(a: Read, r: Inc):
+    """Compute ``r += (a_1, -a_0) / 4``."""
     r[0] += 0.25 * a[1]
     r[1] -= 0.25 * a[0]
 
 
 @fl.kernel
 def flux(u: Read, r: Inc, *, w: float):
+    """Compute ``f = 0.1 w (u_0 - u_1)``: add ``f`` to the first and take it from the second."""
     for k in range(2):
         f = 0.1 * w * (u[0][k] - u[1][k])
         r[0][k] += f
@@ -77,6 +84,7 @@ def flux(u: Read, r: Inc, *, w: float):
 
 @fl.kernel
 def weighted(u: Read, v: Read, r: Inc):
+    """Compute products across an edge, one of them only where ``u > 0.2``."""
     r[0][0] += 0.1 * u[1][0] * v[0][1]
     r[1][1] -= 0.1 * u[0][1] * v[1][0]
     if u[0][0] > 0.2:
@@ -85,29 +93,34 @@ def weighted(u: Read, v: Read, r: Inc):
 
 @fl.kernel
 def boundary(u: Read, r: Inc, *, w: float):
+    """Compute ``r += 0.1 (w u_1, -u_0)``."""
     r[0] += 0.1 * w * u[1]
     r[1] -= 0.1 * u[0]
 
 
 @fl.kernel
 def corners(x: Read, u: Read, v: Write):
+    """Compute ``v = (0.1 sum(x) u_0, 0.2 (x_0 - x_2) + 0.5 u_1)``."""
     v[0] = 0.1 * (x[0] + x[1] + x[2] + x[3]) * u[0]
     v[1] = 0.2 * (x[0] - x[2]) + 0.5 * u[1]
 
 
 @fl.kernel
 def near(u: Read, v: Write):
+    """Compute means of neighbours, ``v_0 = (u_00 + u_11) / 4``."""
     v[0] = 0.25 * (u[0][0] + u[1][1])
     v[1] = 0.25 * (u[1][0] - u[2][1])
 
 
 @fl.kernel
 def total(u: Read, g: Inc):
+    """Compute ``g += u_0^2 + 0.1 u_1``."""
     g[0] += u[0] * u[0] + 0.1 * u[1]
 
 
 @fl.kernel
 def scaled(u: RW, g: Read):
+    """Compute ``u_0 <- 0.9 u_0 + 1e-5 g``."""
     u[0] = u[0] * 0.9 + 1e-5 * g[0]
 
 
@@ -140,7 +153,8 @@ class World:
         self.dats = [ctx.dat(self.cells, rng.random((CELLS, 2)), n, dtype=dtype, layout=layout) for n in "uvwrs"]
         self.globals = [ctx.scalar(0.5, "g"), ctx.scalar(0.25, "h")]
 
-    def loop(self, form: tuple[Any, str, str, dict[str, float]], pick: random.Random, schedule: fl.Schedule) -> Loop:
+    def loop(self, form: tuple[Any, str, str, dict[str, Any]], pick: random.Random, schedule: fl.Schedule) -> Loop:
+        """Return the loop of a form on dats that are picked."""
         kernel, over, how, constants = form
         dats = pick.sample(self.dats, len(how.replace("x", "").replace("g", "")))
         arguments: list[Any] = []
@@ -229,7 +243,7 @@ def differ(
     """Run the chain of a seed fused and unfused; return how they differ, bit for bit, or an empty string."""
     schedule = fl.Schedule(deterministic="global", **choices)
     runs = [
-        RandomChain(context(device, threads=threads), seed, schedule, fuse, dtype)
+        RandomChain(fl.Context(device, tuning=False, threads=threads), seed, schedule, fuse, dtype)
         for fuse, threads in ((True, 2), (False, 1))
     ]
     happened: list[str] = []

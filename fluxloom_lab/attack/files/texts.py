@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-import pytest
+
+from fluxloom.core.packages import require
 
 Piece = tuple[list[list[float]], list[list[int]], list[int], list[float]]
 """Points, nodes of cells, VTK types, cell data ``c``."""
@@ -82,7 +83,7 @@ def vtu(
 
 def vtkhdf(path: Path, steps: bool) -> Path:
     """Write the three cells: in two parts, or as one with two steps, the second of them moved by 5."""
-    h5py = pytest.importorskip("h5py")
+    h5py = require("h5py", "mesh", "samples of VTKHDF files")
     points, cells = np.concatenate([LEFT[0], RIGHT[0]]), [2, 1]
     with h5py.File(path, "w") as file:
         root = file.create_group("VTKHDF")

@@ -37,6 +37,7 @@ def with_image(mesh: MeshData, patch: str) -> MeshData:
     image[:, 1] *= -1.0
 
     def both(blocks: Mapping[str, IntArray]) -> dict[str, IntArray]:
+        """Return rows of nodes, and those of their images."""
         return {kind: np.concatenate([block, number[block]]) for kind, block in blocks.items()}
 
     patches = {name: both(faces.blocks) for name, faces in mesh.patches.items() if name != patch}
