@@ -338,9 +338,9 @@ def _alternate(
     program = DistributedProgram(timed, runner.iterate, count)
     paces, table = [], []
     for _ in range(options.rounds or ROUNDS):
-        timed.relax_below = None
+        timed.settle = None
         paces.append(_round(context, runner, count))
-        timed.relax_below = context.synchronize
+        timed.settle = context.synchronize
         table.append(program.measure().busy)
     busy = timed.reduce(np.array(table), "max")
     return tuple(paces), tuple(tuple(float(b) for b in row) for row in busy)

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.dsl.context import Context
-from fluxloom.fv.geometry.control_volumes import control_volumes
+from fluxloom.fv.geometry.control_volumes import FLOW_MAPS, shared_volumes
 from fluxloom.mesh import box3d, read_data
 from fluxloom.mesh.data.mesh import MeshData
 from fluxloom.mesh.generate.refine import refine
-from fluxloom.mesh.geometry.connectivity import connectivity
+from fluxloom.mesh.ranks.distribute import part_of
 from fluxloom.mesh.ranks.renumber import renumber
 from fluxloom_lab.bench.base import Record, Tell, box_from_text, count_gpus, device_name
 from fluxloom_lab.bench.flows.compressible_domain import Domain, flow_on, model_of
@@ -71,12 +71,12 @@ class SetupOptions(BenchOptions):
 
 
 class SetupBench:
-    """A mesh, its renumbering, connectivity and control volumes, and a flow on it up to its first step.
+    """A mesh, its renumbering, division and control volumes, and a flow on it up to its first step.
 
     The mesh is a box of ``--kind``, or that of ``--mesh``, refined ``--refine`` times. Kernels are not compiled.
     """
 
-    title = "set-up of a flow: mesh, renumbering, connectivity, control volumes, loops; seconds and memory"
+    title = "set-up of a flow: mesh, renumbering, division, control volumes, loops; seconds and memory"
     options = SetupOptions
 
     def run(self, options: SetupOptions, tell: Tell) -> Record:
@@ -88,10 +88,10 @@ class SetupBench:
         if options.refine:
             mesh = phases.run("refinement", partial(refine, mesh, options.refine))
         mesh = phases.run("renumbering", partial(renumber, mesh)).mesh
-        links = phases.run("connectivity", partial(connectivity, mesh))
-        volumes = phases.run("control volumes", partial(control_volumes, mesh, (), links))
-        domain = Domain(options.mesh or kind, mesh, None, volumes, mesh.n_cells)
-        del links, volumes
+        part = phases.run("division", partial(part_of, context.comm, mesh, maps=FLOW_MAPS))
+        volumes = phases.run("control volumes", partial(shared_volumes, part))
+        domain = Domain(options.mesh or kind, mesh, part, volumes, mesh.n_cells)
+        del part, volumes
         phases.run("flow", partial(flow_on, context, domain, model))
         return _record(options, context, model, mesh, phases)
 

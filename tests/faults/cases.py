@@ -275,7 +275,7 @@ SPEED = "lattice_velocity = 0.05"
 CASES: dict[str, Small] = {
     "airfoil": Small(AIRFOIL, ("mach = 0.4", "mach = 0.5"), too_long=("cfl = 0.9", "cfl = {length}")),
     "compressible": Small(
-        COMPRESSIBLE, ('pressure = "1"', 'pressure = "1.1"'), target=("end = 100.0", "drop = {residual}"),
+        COMPRESSIBLE, ('pressure = "1"', 'pressure = "1.1"'), target=("end = 100.0", "residual_drop = {residual}"),
         too_long=("cfl = 0.5", "cfl = {length}"), stable=0.8,
         start=('pressure = "1"', 'pressure = "1 / (x - x)"'),
     ),

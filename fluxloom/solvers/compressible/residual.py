@@ -69,12 +69,12 @@ class ResidualFlow(Patched, Protocol):
     par: Dat
     distance: Dat
     gradient: Dat
-    share: Dat
+    limiter_values: Dat
     outflow: Dat
     res: Dat
     speed: Dat
     scale: Global
-    mended: Global
+    clipped: Global
     source: Dat | None
 
     @property

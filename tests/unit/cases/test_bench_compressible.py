@@ -54,7 +54,7 @@ def test_record() -> None:
     assert metrics["percent_of_copy"] == pytest.approx(10.0 * metrics["useful_gbs"])
     assert metrics["useful_gbs"] == pytest.approx(metrics["bytes_per_cell_stage"] / metrics["ns_per_cell_stage"])
     assert metrics["bytes_per_cell_stage"] <= metrics["bytes_per_cell_stage_unfused"]
-    assert metrics["mended_faces"] == metrics["bad_cells"] == 0
+    assert metrics["clipped_faces"] == metrics["clipped_cells"] == 0
     assert metrics["residual_of_mass"] > 0.0
     assert sum(row["calls"] for row in found["loops"] if "through_faces" in row["name"]) == 2 * 3
     assert (found["precision"], metrics["loops"]) == ("float64", "faces")

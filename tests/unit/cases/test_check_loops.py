@@ -58,6 +58,6 @@ def test_a_fault(fluxloom: Call, case_file: Write, tmp_path: Path, monkeypatch: 
     words = " ".join(done.text.split())
     assert "loop 'adt_calc', kernel 'adt_calc', element 7 of 'cells'" in words
     assert "division by zero: 1.0 / 0.0" in words
-    assert "airfoil.py:" in words
+    assert "flow.py:" in words
     assert "step 3: loop" in words
     assert "division by zero" in json.loads((tmp_path / "out" / "run.json").read_text())["reason"]

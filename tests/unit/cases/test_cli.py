@@ -213,7 +213,7 @@ def test_run_on_a_gpu(fluxloom: Call, case_file: Write, tmp_path: Path, device: 
 
 
 def test_run_without_files(fluxloom: Call, case_file: Write, tmp_path: Path) -> None:
-    case = case_file(("threads = 1", "threads = 1\n[output]\nvtk = \"none\"\nresidual = false\npicture = false"))
+    case = case_file(("threads = 1", "threads = 1\n[output]\nformat = \"none\"\nresidual = false\npicture = false"))
     done = fluxloom("run", case, "-n", 2)
     assert done.code == 0
     assert [path.name for path in (tmp_path / "results" / "tiny").iterdir()] == ["run.json"]

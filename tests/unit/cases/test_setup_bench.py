@@ -18,7 +18,7 @@ def test_phases_of_a_box() -> None:
     found = benches()["setup"].run(SetupOptions(cells="3,2,2", kind="tetra", threads=1), told.append).as_json()
     metrics = found["metrics"]
     phases = metrics["phases"]
-    assert [row["phase"] for row in phases] == ["mesh", "renumbering", "connectivity", "control volumes", "flow"]
+    assert [row["phase"] for row in phases] == ["mesh", "renumbering", "division", "control volumes", "flow"]
     assert found["sizes"] == {"cells": 72}
     assert metrics["cells"] == {"tetra": 72}
     assert found["seconds"] == pytest.approx(sum(row["seconds"] for row in phases))

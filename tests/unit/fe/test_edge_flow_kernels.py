@@ -205,7 +205,7 @@ def test_small_kernels(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_fill(kind: str) -> None:
+def test_assemble_pressure(kind: str) -> None:
     """The matrix is symmetric; rows add up to 0 away from outlets, those of outlets have their diagonal alone."""
     at = points_of(kind)
     v, ops, n = at.values, at.ops, at.n
@@ -214,7 +214,8 @@ def test_fill(kind: str) -> None:
     entries = ops.neighbours.to_entries
     stiff, h = (at.context.dat(ops.neighbours.entries, values, "k") for values in (k, None))
     diagonal, inverse = at.dat("diagonal"), at.dat("inverse")
-    Loop(kernels.fill, ops.points, stiff[entries], *at.both("tau", "free"), at.step(), h[entries], diagonal)()
+    pairs = at.both("tau", "free")
+    Loop(kernels.assemble_pressure, ops.points, stiff[entries], *pairs, at.step(), h[entries], diagonal)()
     own = at.context.map(ops.points, ops.neighbours.entries, np.flatnonzero(rows == columns)[:, None], "own")
     Loop(kernels.fill_diagonal, ops.points, diagonal, h[own[0]], inverse)()
     matrix = np.zeros((n, n))
