@@ -22,7 +22,7 @@ from fluxloom.mesh import read_data as read
 from fluxloom.mesh.io.cgns.reader import open_cgns
 from fluxloom.mesh.io.stl import read_stl_corners
 from fluxloom.values.tables import read_raster
-from tests.unit.mesh.cgns_files import base, file_of, grid, node, unstructured, write_adf
+from fluxloom_lab.attack.files.cgns import base, file_of, grid, node, unstructured, write_adf
 
 MANY = 10**9
 ABAQUS = """*NODE
