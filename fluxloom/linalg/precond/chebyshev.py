@@ -48,7 +48,10 @@ Coefficients = tuple[tuple[float, float], ...]
 
 @kernel
 def two(a: Read, r: Read, d: Read, r0: Read, d0: Read, z: Write, *, alpha: float, c: float):
-    """One row of ``z = z_1 + alpha z_1 + c D^-1 (r - A z_1)`` with ``z_1 = D^-1 r``; ``d`` is ``D^-1``."""
+    """One row of ``z = z_1 + alpha z_1 + c D^-1 (r - A z_1)`` with ``z_1 = D^-1 r``.
+
+    Here and below ``d = D^-1`` stands for ``c_1 D^-1`` of the module, and ``c`` for ``c_k / c_1`` (`Polynomial`).
+    """
     total = r0[0]
     for j in range(len(a)):
         total -= a[j] * d[j] * r[j]
