@@ -125,9 +125,6 @@ class OfUnit:
 
 Array = npt.NDArray[np.float64]
 Function = Callable[[Array], npt.ArrayLike] | Callable[[Array, float], npt.ArrayLike]
-Given: TypeAlias = "float | str | Value | Function"
-"""What a user may give for a number; see `value_of`."""
-
 VARIABLES = ("x", "y", "z", "t")
 """Of formulas."""
 
@@ -232,6 +229,10 @@ class Value(Strategy, what="value", group="fluxloom.values", members=_TABLES):
         return Sum(self, value_of(other))
 
     __radd__ = __add__
+
+
+Given: TypeAlias = float | str | Value | Function
+"""What a user may give for a number; see `value_of`. Fields of strategies have it as their annotation."""
 
 
 @dataclass(eq=False)

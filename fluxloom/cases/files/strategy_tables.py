@@ -32,6 +32,7 @@ from fluxloom.core.errors import CaseError, FluxloomError, did_you_mean
 from fluxloom.core.strategies import Strategy, default_of, strategy_class, strategy_words, written_fields
 from fluxloom.values.expressions import Expression
 from fluxloom.values.value import VARIABLES, Formula, Value
+from fluxloom.values.value import Given as ValueOrFunction
 
 __all__ = [
     "AtStart", "Chosen", "Given", "GivenOrNone", "GivenVector", "OrOthers", "StartVector", "StrategyTable", "Table",
@@ -267,6 +268,8 @@ def _in_a_file(hint: Any) -> Any:
     """Return the type of a key."""
     if hint is tuple:
         return list[Any]
+    if hint == ValueOrFunction or hint == ValueOrFunction | None:
+        return Annotated[Any, ValueKey(optional=hint != ValueOrFunction)]
     if get_origin(hint) in (tuple, Const):
         inside = _in_a_file(get_args(hint)[0])
         return list[inside] if get_origin(hint) is tuple else inside

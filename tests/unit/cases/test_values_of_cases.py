@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,11 @@ import numpy as np
 import pytest
 
 from fluxloom.cases.files.loading import load_case
+from fluxloom.cases.files.strategy_tables import strategy_of, strategy_table
 from fluxloom.cases.shared.wall_motion import WallVelocityTable, velocity_values
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.values.value import value_of
+from fluxloom.values.value import Formula, Given, value_of
 
 GAS = """
 [case]
@@ -133,3 +135,22 @@ def test_fluctuations(tmp_path: Path) -> None:
 def test_wrong_ones(tmp_path: Path, words: dict[str, str], message: str) -> None:
     with pytest.raises(CaseError, match=message):
         built(tmp_path, **words)
+
+
+def test_a_value_of_a_strategy_of_ones_own() -> None:
+    """A field annotated as `Given` takes a number, a formula or a table from a case."""
+
+    @dataclass(frozen=True)
+    class Screen:
+        """A condition of somebody else."""
+
+        pressure: Given = 1.0
+        other: Given | None = None
+
+    table = strategy_table(Screen)
+    found = strategy_of(Screen, table.model_validate({"pressure": "1 + t", "other": {"type": "formula", "text": "x"}}))
+    assert isinstance(found.pressure, Formula)
+    assert isinstance(found.other, Formula)
+    assert strategy_of(Screen, table.model_validate({"pressure": 2.0})) == Screen(2.0)
+    with pytest.raises(ValueError, match="unknown name 'q'"):
+        table.model_validate({"pressure": "q"})
