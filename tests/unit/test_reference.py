@@ -98,6 +98,17 @@ def test_the_page_on_how_it_works_names_files_that_exist() -> None:
     assert [name for name in sorted(names) if not (ROOT / name).is_file()] == []
 
 
+def test_figures_name_modules_that_exist() -> None:
+    """What a box stands for is there, and the files that it lists by name before a colon."""
+    boxes = tomllib.loads((ROOT / "docs" / "figures" / "rooms.toml").read_text(encoding="utf-8"))["figures"]
+    for box in (box for figure in boxes.values() for box in figure):
+        assert [name for name in box["modules"] if not exists(f"fluxloom.{name}")] == []
+        rooms = [room for name in box["modules"] if (room := ROOT / "fluxloom" / name.replace(".", "/")).is_dir()]
+        lists = [part.split(":")[0] for line in box["text"] for part in re.split(r" {3,}", line) if ":" in part]
+        for name in (name.rstrip("/") for part in lists for name in part.split(", ") if rooms):
+            assert name == "..." or any(list(room.glob(name)) + list(room.glob(f"{name}.py")) for room in rooms), name
+
+
 def exists(name: str) -> bool:
     """Say whether a dotted name is that of a module, or of what is in one."""
     words = name.split(".")

@@ -60,7 +60,7 @@ def team_partials(group: Group) -> str:
 
 
 def write_cooperative_rows(driver: KernelWriter) -> list[str]:
-    """Return the kernels of a group in teams: one, and one more for rows that are too long for its lanes."""
+    """Return the kernels of a group with cooperative rows: one, and one for rows that are too long for it."""
     lines = _write_cooperative_rows(driver)
     if driver.group.work.long:
         whole = driver.group
@@ -72,7 +72,7 @@ def write_cooperative_rows(driver: KernelWriter) -> list[str]:
 
 
 def _write_cooperative_rows(driver: KernelWriter, *, long: bool = False) -> list[str]:
-    """Return one kernel of a group in teams; note its launch."""
+    """Return one kernel of a group with cooperative rows; note its launch."""
     group, words, work = driver.group, driver.words, driver.group.work
     (member,) = group.members
     coloured = group.strategy == "element_colour"

@@ -1,4 +1,4 @@
-"""Several neighbouring rows of a ragged loop abreast, where entries are stored column by column.
+"""Packs of neighbouring rows of a ragged loop, where entries are stored column by column.
 
 Entry ``j`` of neighbouring rows then lies side by side, so that one vector load brings it for all of them::
 
@@ -30,7 +30,7 @@ __all__ = ["Part", "RowPackLoop", "mentioned", "why_no_row_packs"]
 
 
 def why_no_row_packs(spec: LoopSpec) -> str:
-    """Return why neighbouring rows of a loop cannot be handled abreast; empty when they can."""
+    """Return why neighbouring rows of a loop cannot be handled as a pack; empty when they can."""
     rows = [a for a in spec.args if a.kind in MEMORY]
     if not rows:
         return "no argument goes through a ragged map"

@@ -29,7 +29,7 @@ _DLPACK_CUDA, _DLPACK_ROCM = 2, 10
 
 
 class CudaGpu(Device, ABC):
-    """A GPU without programs: what buffers, couriers and sequences of `fluxloom.device.cuda.device.CudaDevice` need.
+    """A GPU without programs: what its buffers, transfer queues and sequences need.
 
     Attributes
     ----------

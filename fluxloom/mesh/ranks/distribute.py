@@ -353,7 +353,7 @@ class DividedPart(MeshPart):
 
     Attributes
     ----------
-    ranked
+    distributed
         Parts of the sets ``nodes``, ``cells``, ``faces``, ``boundary`` and, where the map ``edge_nodes`` is there,
         ``edges``; the tables of the maps; -1 pads short rows.
     listed

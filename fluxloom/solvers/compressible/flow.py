@@ -524,7 +524,7 @@ class CompressibleFlow:
 
     # --------------------------------------------------------------------------------------- results
     def residuals(self) -> Residuals:
-        """Return what the last step did, and what was mended since the last look. Collective.
+        """Return what the last step did, and what was clipped since the last call. Collective.
 
         Where steps towards a steady flow left cells as they were, those that follow are guarded (`Positivity`).
 
